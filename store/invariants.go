@@ -1,0 +1,65 @@
+package store
+
+import (
+	"context"
+	"database/sql"
+	"fmt"
+)
+
+// invariants are queries whose rows are each a broken promise, told in words.
+var invariants = []struct{ name, query string }{
+	{"integrity", `SELECT integrity_check FROM pragma_integrity_check WHERE integrity_check <> 'ok'`},
+	{"foreign keys", `SELECT "table" || ' row ' || coalesce(rowid, '?') || ' points to nothing in ' || parent FROM pragma_foreign_key_check`},
+	{"books equal orders", `
+		SELECT o.tenant || '/' || o.order_id || ': ' || printf('received %d, refunded %d, charged back %d, suspense %d',
+				o.received_minor, o.refunded_minor, o.charged_back_minor, o.suspense_minor)
+			|| printf(' but the books say %d, %d, %d, %d', e.sales, -e.refunds, -e.disputes, e.suspense)
+		FROM orders o JOIN (
+			SELECT o.id,
+				coalesce(sum(n.amount_minor) FILTER (WHERE n.account = 'sales'), 0) AS sales,
+				coalesce(sum(n.amount_minor) FILTER (WHERE n.account = 'refunds'), 0) AS refunds,
+				coalesce(sum(n.amount_minor) FILTER (WHERE n.account = 'disputes'), 0) AS disputes,
+				coalesce(sum(n.amount_minor) FILTER (WHERE n.account = 'suspense' AND n.currency = o.currency), 0) AS suspense
+			FROM orders o LEFT JOIN entries n ON n.order_id = o.id GROUP BY o.id) e ON e.id = o.id
+		WHERE (o.received_minor, o.refunded_minor, o.charged_back_minor, o.suspense_minor)
+			IS NOT (e.sales, -e.refunds, -e.disputes, e.suspense)`},
+	{"sales are in the order's currency", `
+		SELECT o.order_id || ': ' || n.account || ' in ' || n.currency FROM entries n JOIN orders o ON o.id = n.order_id
+		WHERE n.account <> 'suspense' AND n.currency <> o.currency`},
+	{"money that no order claims stands in suspense", `
+		SELECT object || ' stands in ' || account || ' of no order: ' || sum(amount_minor) FROM entries
+		WHERE order_id IS NULL AND account <> 'suspense' GROUP BY scope, object, account HAVING sum(amount_minor) <> 0`},
+	{"event counts", `
+		SELECT printf('%s %s: %d counted, %d there', status, verdict, sum(counted), sum(there)) FROM (
+			SELECT status, verdict, n AS counted, 0 AS there FROM event_counts
+			UNION ALL SELECT status, verdict, 0, count(*) FROM events GROUP BY status, verdict)
+		GROUP BY status, verdict HAVING sum(counted) <> sum(there)`},
+	{"a paid order has paid_at and received what it says", `
+		SELECT order_id || ' is ' || status FROM orders
+		WHERE status IN ('paid', 'partially_refunded', 'refunded', 'disputed', 'charged_back') AND paid_at IS NULL`},
+	{"order.paid was recorded for what is paid", `
+		SELECT o.order_id FROM orders o WHERE o.status = 'paid' AND o.closed_at IS NULL AND o.attention = '[]'
+			AND NOT EXISTS (SELECT 1 FROM operations p WHERE p.order_id = o.id AND p.name = 'order.paid')`},
+	{"a finished event has an end", `
+		SELECT event_id || ' is ' || status FROM events WHERE status <> 'pending' AND done_at IS NULL`},
+}
+
+// CheckInvariants looks for broken promises in the whole file and returns one
+// line for each. It reads every table: for doctor and for tests.
+func (s *Store) CheckInvariants(ctx context.Context) ([]string, error) {
+	var broken []string
+	err := s.read(ctx, func(q querier) error {
+		for _, inv := range invariants {
+			rows, err := q.query(inv.query)
+			lines, err := collect(rows, err, func(r *sql.Rows, line *sql.NullString) error { return r.Scan(line) })
+			if err != nil {
+				return fmt.Errorf("check %q: %w", inv.name, err)
+			}
+			for _, l := range lines {
+				broken = append(broken, inv.name+": "+l.String)
+			}
+		}
+		return nil
+	})
+	return broken, err
+}

@@ -1,0 +1,101 @@
+package store
+
+import (
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"strings"
+	"time"
+
+	"github.com/gofrs/flock"
+)
+
+// fileLock is <db>.lock, held by the one process that serves the file. The
+// operating system lets go of it when the process dies, however it dies; the
+// text inside only says who holds it.
+type fileLock struct {
+	path string
+	l    *flock.Flock
+}
+
+func takeLock(db, listen string, now time.Time) (*fileLock, error) {
+	path := db + ".lock"
+	l := flock.New(path, flock.SetFlag(os.O_CREATE|os.O_RDWR), flock.SetPermissions(0o600))
+	ok, err := l.TryLock()
+	if err != nil {
+		return nil, fmt.Errorf("lock %s (as uid %d): %w", path, os.Getuid(), err)
+	}
+	if !ok {
+		who := "another process"
+		if b, err := os.ReadFile(path); err == nil && len(b) > 0 {
+			who = strings.TrimSpace(string(b))
+		}
+		return nil, fmt.Errorf("%s is in use: %s holds %s; stop it first, or use another --db", db, who, path)
+	}
+	host, err := os.Hostname()
+	if err != nil {
+		host = "this host"
+	}
+	// Only words for a person: where the file cannot be written while it is
+	// locked (Windows), the lock itself still holds.
+	_ = os.WriteFile(path, fmt.Appendf(nil, "pid %d on %s, listening on %s, since %s\n",
+		os.Getpid(), host, listen, now.UTC().Format(time.RFC3339)), 0o600)
+	return &fileLock{path: path, l: l}, nil
+}
+
+// release lets go. The file stays: removing it would let two processes lock
+// two different files of one name.
+func (f *fileLock) release() error { return f.l.Close() }
+
+// probe finds out, before SQLite does, why the file cannot be used, and says so
+// with the path and the user.
+func probe(o Options) error {
+	say := func(path string, err error) error {
+		hint := ""
+		switch {
+		case errors.Is(err, fs.ErrPermission):
+			hint = "; give this user write access to the file and its directory (SQLite keeps -wal and -shm beside it)"
+		case errors.Is(err, fs.ErrNotExist):
+			hint = "; create the directory first"
+		}
+		var pe *fs.PathError
+		if errors.As(err, &pe) {
+			err = pe.Err
+		}
+		return fmt.Errorf("cannot use the database %s as uid %d: %s: %w%s", o.Path, os.Getuid(), path, err, hint)
+	}
+	if o.Path == "" || strings.HasPrefix(o.Path, ":memory:") || strings.HasPrefix(o.Path, "file:") {
+		return fmt.Errorf("the database must be a plain file path, not %q", o.Path)
+	}
+	if o.Mode == Client {
+		if _, err := os.Stat(o.Path); err != nil {
+			if errors.Is(err, fs.ErrNotExist) {
+				return fmt.Errorf("no database at %s: start `paidonce serve` once to make it, or name another with --db", o.Path)
+			}
+			return say(o.Path, err)
+		}
+	}
+	dir := filepath.Dir(o.Path)
+	if st, err := os.Stat(dir); err != nil {
+		return say(dir, err)
+	} else if !st.IsDir() {
+		return say(dir, errors.New("is not a directory"))
+	}
+	f, err := os.OpenFile(o.Path, os.O_RDWR|os.O_CREATE, 0o600)
+	if err != nil {
+		return say(o.Path, err)
+	}
+	if err := f.Close(); err != nil {
+		return say(o.Path, err)
+	}
+	if o.Mode == Client {
+		return nil
+	}
+	t, err := os.CreateTemp(dir, ".paidonce-probe-*")
+	if err != nil {
+		return say(dir, err)
+	}
+	return errors.Join(t.Close(), os.Remove(t.Name()))
+}

@@ -1,0 +1,93 @@
+package store
+
+import (
+	"context"
+	"database/sql"
+	"fmt"
+	"sync"
+	"time"
+)
+
+// Stats counts where everything stands. It costs the same at any size: the
+// counts are kept by the transactions that move the events.
+func (s *Store) Stats(ctx context.Context) (Stats, error) {
+	if s.opt.Mode == Serve {
+		if err := s.flushTimings(ctx); err != nil {
+			s.log.Warn("store: timings not written", "err", err)
+		}
+	}
+	st := Stats{Events: map[string]map[string]int64{}, Effects: map[string]int64{}}
+	for _, status := range []string{"pending", "done", "quarantined"} {
+		st.Events[status] = map[string]int64{}
+	}
+	now := At(s.opt.Now())
+	err := s.read(ctx, func(q querier) error {
+		type place struct {
+			status, verdict string
+			n               int64
+		}
+		rows, err := q.query(`SELECT status, verdict, n FROM event_counts WHERE n > 0 ORDER BY status, verdict`)
+		places, err := collect(rows, err, func(r *sql.Rows, p *place) error { return r.Scan(&p.status, &p.verdict, &p.n) })
+		if err != nil {
+			return err
+		}
+		for _, p := range places {
+			st.Events[p.status][p.verdict] = p.n
+			switch {
+			case p.status == "quarantined":
+				st.Quarantined += p.n
+			case p.verdict == "unlinked":
+				st.Unlinked = p.n
+			case p.verdict == "retrying":
+				st.Retries = p.n
+			}
+		}
+		var oldest Time
+		if _, err := one(q, `SELECT min(received_at) FROM events INDEXED BY events_due WHERE status = 'pending' HAVING count(*) > 0`, nil, &oldest); err != nil {
+			return err
+		}
+		if oldest != 0 {
+			st.OldestPendingSeconds = max(0, float64(now-oldest)/1000)
+		}
+		var last Time
+		if ok, err := one(q, `SELECT received_at FROM events WHERE via = 'webhook' ORDER BY id DESC LIMIT 1`, nil, &last); err != nil {
+			return err
+		} else if ok {
+			st.LastWebhookAt = &last
+		}
+		if st.AckMS, err = percentiles(q, timingAck, now); err != nil {
+			return err
+		}
+		st.ReceiptToDoneMS, err = percentiles(q, timingDone, now)
+		return err
+	})
+	if err != nil {
+		return Stats{}, fmt.Errorf("stats: %w", err)
+	}
+	return st, nil
+}
+
+// readiness remembers the last probe, so that asking often writes seldom.
+type readiness struct {
+	mu  sync.Mutex
+	at  time.Time
+	err error
+}
+
+// Ready says whether a write reaches the disk, by making one, at most once a
+// second.
+func (s *Store) Ready(ctx context.Context) error {
+	s.ready.mu.Lock()
+	defer s.ready.mu.Unlock()
+	now := s.opt.Now()
+	if since := now.Sub(s.ready.at); !s.ready.at.IsZero() && since >= 0 && since < time.Second {
+		return s.ready.err
+	}
+	s.ready.err = s.w.write(ctx, "readiness", func(t *Tx) error {
+		_, err := t.exec(`INSERT INTO meta (key, value) VALUES ('ready_at', ?) ON CONFLICT (key) DO UPDATE SET value = excluded.value`,
+			t.now.String())
+		return err
+	})
+	s.ready.at = now
+	return s.ready.err
+}
