@@ -200,20 +200,6 @@ func retryEvent(t *Tx, c Claim, text string, counted bool) error {
 	return nil
 }
 
-// ReleaseEvents gives claims back untouched: the worker stops before it has
-// begun with them. What was claimed again meanwhile is left alone.
-func (s *Store) ReleaseEvents(ctx context.Context, claims []Claim) error {
-	return s.w.write(ctx, "release claims", func(t *Tx) error {
-		for _, c := range claims {
-			if _, err := t.exec(`UPDATE events SET claim = '', due_at = ? WHERE id = ? AND lease = ? AND status = 'pending'`,
-				t.now, c.Row, c.Lease); err != nil {
-				return err
-			}
-		}
-		return nil
-	})
-}
-
 // backoff is the wait after the given number of earlier failures: 1 s doubling
 // to 1 h, with jitter. It cannot overflow (cases.md B43).
 func backoff(failures int64) time.Duration {

@@ -28,7 +28,6 @@ import (
 type Inbox interface {
 	ClaimEvents(ctx context.Context, limit int) ([]store.Claim, error)
 	ClaimSuspect(ctx context.Context) ([]store.Claim, error)
-	ReleaseEvents(ctx context.Context, claims []store.Claim) error
 	ApplyEvents(ctx context.Context, events []store.Decoded) []error
 	RetryEvent(ctx context.Context, c store.Claim, cause error, counted bool) error
 	FlushTimings(ctx context.Context) error

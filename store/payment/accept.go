@@ -54,13 +54,11 @@ func (t *tally) foreignIntent(o *Order) bool {
 	if o.PaymentIntent == "" {
 		return false
 	}
-	ids := intents(t.facts)
-	for _, id := range ids {
-		if id == o.PaymentIntent {
-			return false
-		}
+	hasIntent := len(t.intents) > 0
+	for _, f := range t.facts {
+		hasIntent = hasIntent || f.PaymentIntent() != ""
 	}
-	return len(ids) > 0 || t.settled
+	return t.Key.Object != o.PaymentIntent && (hasIntent || t.settled)
 }
 
 // inCurrency reports whether the payment is in the order's currency. Nothing,

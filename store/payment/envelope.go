@@ -147,7 +147,7 @@ func createdMillis(raw []byte, v2 bool) (Millis, bool) {
 			return 0, false
 		}
 		t, err := time.Parse(time.RFC3339, text)
-		if err != nil {
+		if err != nil || t.Unix() < 0 {
 			return 0, false
 		}
 		return t.UnixMilli(), true

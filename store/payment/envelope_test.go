@@ -44,6 +44,8 @@ func TestParseEnvelope(t *testing.T) {
 		{"a key with a long s is another key", with(`"type"`, `"type":"charge.succeeded","\u017ftatus":1,"t"`), all},
 		{"a v2 event has its time as text", `{"id":"evt_1","object":"v2.core.event","type":"v2.core.event_ping","livemode":false,"created":"2025-06-15T15:06:40Z"}`,
 			Envelope{ID: "evt_1", Object: "v2.core.event", Type: "v2.core.event_ping", HasLivemode: true, Created: 1750000000000}},
+		{"a v2 event of before 1970", `{"id":"evt_1","object":"v2.core.event","type":"v2.core.event_ping","livemode":false,"created":"0000-01-01T00:00:00Z"}`,
+			Envelope{ID: "evt_1", Object: "v2.core.event", Type: "v2.core.event_ping", HasLivemode: true, Malformed: "created is not a time"}},
 
 		{"an id stands there twice", with(`"data"`, `"id":"evt_2","data"`),
 			but(func(e *Envelope) { e.ID, e.Malformed = "", "the key id stands there twice" })},
@@ -86,11 +88,17 @@ func TestParseEnvelope(t *testing.T) {
 		{"the account is a number", with(`"acct_1"`, `1`),
 			but(func(e *Envelope) { e.Account, e.Malformed = "", "account is not a usable string" })},
 		{"livemode is absent", with(`"livemode":true,`, ``),
-			but(func(e *Envelope) { e.Livemode, e.HasLivemode, e.Malformed = false, false, "there is no usable livemode" })},
+			but(func(e *Envelope) {
+				e.Livemode, e.HasLivemode, e.Malformed = false, false, "there is no usable livemode"
+			})},
 		{"livemode is null", with(`true`, `null`),
-			but(func(e *Envelope) { e.Livemode, e.HasLivemode, e.Malformed = false, false, "there is no usable livemode" })},
+			but(func(e *Envelope) {
+				e.Livemode, e.HasLivemode, e.Malformed = false, false, "there is no usable livemode"
+			})},
 		{"livemode is a string", with(`true`, `"true"`),
-			but(func(e *Envelope) { e.Livemode, e.HasLivemode, e.Malformed = false, false, "there is no usable livemode" })},
+			but(func(e *Envelope) {
+				e.Livemode, e.HasLivemode, e.Malformed = false, false, "there is no usable livemode"
+			})},
 		{"created is a string", with(`1750000000`, `"1750000000"`),
 			but(func(e *Envelope) { e.Created, e.Malformed = 0, "created is not a time" })},
 		{"created is a fraction", with(`1750000000`, `1.5e9`),

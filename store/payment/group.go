@@ -9,40 +9,74 @@ import (
 // node is an object in its scope: ids mean nothing across scopes.
 type node struct{ scope, id string }
 
-// Group sorts facts into payments: those that point to each other, directly or
-// through an object that is not known yet, are one. The result does not depend
-// on the order of facts: payments by their key, the facts of one by their id.
+// Group sorts facts into payments: a payment intent with all that belongs to
+// it. Each object belongs to the payment intent that it names itself. One that
+// names none belongs where its charge does, and a charge that names none to the
+// payment intent that others tie to it: as its latest charge, or in a refund or
+// dispute that names both. If those disagree, nobody's word counts. So no
+// payment has two payment intents, and one mistaken pointer joins nothing that
+// has a word of its own.
+//
+// The result does not depend on the order of facts: payments stand in the order
+// of their keys, the facts of one in the order of their ids.
 func Group(facts []Fact) [][]Fact {
-	parent := make(map[node]node)
-	var root func(n node) node
-	root = func(n node) node {
-		if p, ok := parent[n]; ok && p != n {
-			parent[n] = root(p)
-			return parent[n]
-		}
-		parent[n] = n
-		return n
-	}
+	owners := chargeOwners(facts)
+	groups := make(map[node][]Fact)
 	for _, f := range facts {
-		self := root(node{f.Scope, f.ID})
-		for _, id := range []string{f.PaymentIntent(), f.Charge()} {
-			if id != "" {
-				parent[root(node{f.Scope, id})] = root(self)
-			}
-		}
+		at := node{f.Scope, f.anchor(owners)}
+		groups[at] = append(groups[at], f)
 	}
-	byRoot := make(map[node][]Fact)
-	for _, f := range facts {
-		r := root(node{f.Scope, f.ID})
-		byRoot[r] = append(byRoot[r], f)
-	}
-	groups := make([][]Fact, 0, len(byRoot))
-	for _, g := range byRoot {
+	sorted := make([][]Fact, 0, len(groups))
+	for _, g := range groups {
 		slices.SortFunc(g, func(a, b Fact) int { return strings.Compare(a.ID, b.ID) })
-		groups = append(groups, g)
+		sorted = append(sorted, g)
 	}
-	slices.SortFunc(groups, func(a, b []Fact) int { return compareKeys(KeyOf(a), KeyOf(b)) })
-	return groups
+	slices.SortFunc(sorted, func(a, b []Fact) int { return compareKeys(KeyOf(a), KeyOf(b)) })
+	return sorted
+}
+
+// chargeOwners finds the payment intent of each charge: what the charge says,
+// else what the others say if they agree. "" is a charge that they disagree on.
+func chargeOwners(facts []Fact) map[node]string {
+	owners := make(map[node]string)
+	for _, f := range facts {
+		charge, intent := f.Charge(), f.PaymentIntent()
+		if f.Kind == KindPaymentIntent {
+			intent = f.ID
+		}
+		if charge == "" || intent == "" {
+			continue
+		}
+		at := node{f.Scope, charge}
+		if other, ok := owners[at]; ok && other != intent {
+			intent = ""
+		}
+		owners[at] = intent
+	}
+	for _, f := range facts {
+		if f.Kind == KindCharge && f.PaymentIntent() != "" {
+			owners[node{f.Scope, f.ID}] = f.PaymentIntent()
+		}
+	}
+	return owners
+}
+
+// anchor is the object that a fact's payment is named by.
+func (f Fact) anchor(owners map[node]string) string {
+	if f.Kind == KindPaymentIntent {
+		return f.ID
+	}
+	if intent := f.PaymentIntent(); intent != "" {
+		return intent
+	}
+	charge := f.Charge()
+	if f.Kind == KindCharge {
+		charge = f.ID
+	}
+	if charge != "" {
+		return cmp.Or(owners[node{f.Scope, charge}], charge)
+	}
+	return f.ID
 }
 
 func compareKeys(a, b PaymentKey) int {
@@ -53,43 +87,19 @@ func compareKeys(a, b PaymentKey) int {
 // is only pointed to, else its charge, else its session, else the refund or
 // dispute that stands alone. So the same money learned twice is one entry.
 func KeyOf(group []Fact) PaymentKey {
-	var scope string
-	// The smallest id of the best sort that there is.
-	var best [4]string
-	offer := func(sort int, id string) {
-		if id != "" && (best[sort] == "" || id < best[sort]) {
-			best[sort] = id
-		}
-	}
+	var key PaymentKey
 	for _, f := range group {
-		scope = f.Scope
-		offer(0, f.PaymentIntent())
-		offer(1, f.Charge())
-		switch f.Kind {
-		case KindPaymentIntent:
-			offer(0, f.ID)
-		case KindCharge:
-			offer(1, f.ID)
-		case KindSession:
-			offer(2, f.ID)
-		default:
-			offer(3, f.ID)
-		}
+		key.Scope = f.Scope
 	}
-	return PaymentKey{Scope: scope, Object: cmp.Or(best[0], best[1], best[2], best[3])}
-}
-
-// intents are the payment intents of a group, known or pointed to, sorted.
-func intents(group []Fact) []string {
-	var ids []string
+	owners := chargeOwners(group)
 	for _, f := range group {
-		if f.Kind == KindPaymentIntent {
-			ids = union(ids, []string{f.ID})
-		} else if id := f.PaymentIntent(); id != "" {
-			ids = union(ids, []string{id})
+		// All facts of one payment have the same anchor. Of a set that is not
+		// one payment, the smallest names it.
+		if at := f.anchor(owners); key.Object == "" || at < key.Object {
+			key.Object = at
 		}
 	}
-	return ids
+	return key
 }
 
 // Names returns the order ids that a payment speaks, sorted, each once with the

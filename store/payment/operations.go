@@ -28,7 +28,7 @@ func (d *derivation) operations() []Operation {
 	case d.order.FulfilAt != 0 && !d.gone():
 		should("order.paid", d.order.FulfilAt)
 	case d.covered() && !d.openDispute() && !d.closed():
-		should("order.paid", d.live[0].provenAt)
+		should("order.paid", d.coveredSince())
 	}
 	for _, t := range d.payments {
 		for _, f := range t.disputes {
@@ -68,6 +68,16 @@ func (d *derivation) covered() bool {
 		left = add(left, t.left())
 	}
 	return left >= d.out.DueMinor
+}
+
+// coveredSince is when the first of the money came that the order still holds.
+func (d *derivation) coveredSince() Millis {
+	for _, t := range d.live {
+		if t.left() > 0 {
+			return t.provenAt
+		}
+	}
+	return d.live[0].provenAt // free
 }
 
 // gone reports whether all the money that there was went back: then a person's

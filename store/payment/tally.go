@@ -66,13 +66,7 @@ func (t *tally) findContradiction() {
 			t.contradiction = f.ID + " was both complete and expired"
 		case f.Sticky.Succeeded && f.Sticky.Canceled:
 			t.contradiction = f.ID + " was both succeeded and canceled"
-		default:
-			continue
 		}
-		return
-	}
-	if ids := intents(t.facts); len(ids) > 1 {
-		t.contradiction = ids[0] + " and " + ids[1] + " are tied together as one payment"
 	}
 }
 
