@@ -1,0 +1,251 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"net"
+	"net/http"
+	"os"
+	"sync"
+	"time"
+
+	"github.com/spf13/cobra"
+	"golang.org/x/term"
+
+	"paidonce/handler"
+	"paidonce/store"
+	"paidonce/worker"
+)
+
+// grace is how long requests and events in hand may take after the first
+// signal. A supervisor should wait a little longer before it kills.
+const grace = 10 * time.Second
+
+var errGraceOver = errors.New("the grace period is over")
+
+func (a *app) serveCommand() *cobra.Command {
+	var o overrides
+	cmd := &cobra.Command{
+		Use:   "serve",
+		Short: "Take webhooks and work on them",
+		Long: `Takes webhooks on the public address and works on them; serves the API on the
+admin address. Makes the database if there is none, and brings an older one to
+its schema.
+
+The first SIGINT or SIGTERM ends it in good order: nothing new is taken, and
+what is in hand is finished, for at most 10 seconds. The second one ends it at
+once, which costs nothing but time: what was acknowledged is on disk.`,
+		Example: `  STRIPE_WEBHOOK_SECRET=whsec_... paidonce serve
+  paidonce serve --db /var/lib/paidonce/shop.db --listen 127.0.0.1:9000`,
+		Args: takes(),
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			err := a.serve(cmd.Context(), o)
+			if cmd.Context().Err() != nil && errors.Is(err, context.Canceled) {
+				return nil // it was told to stop before it was ready, and did
+			}
+			return err
+		},
+	}
+	cmd.Flags().StringVar(&o.listen, "listen", "", "the public `address` (default PAIDONCE_LISTEN, else "+defaultListen+")")
+	cmd.Flags().StringVar(&o.adminListen, "admin-listen", "", "the admin `address` (default PAIDONCE_ADMIN_LISTEN, else "+defaultAdminListen+")")
+	return cmd
+}
+
+// serve runs the service until ctx is done.
+func (a *app) serve(ctx context.Context, o overrides) (err error) {
+	c, err := a.config(o)
+	if err != nil {
+		return err
+	}
+	sec, err := c.forServe()
+	if err != nil {
+		return err
+	}
+	log := a.serveLog()
+	s, err := store.Open(ctx, store.Options{
+		Path:     c.db,
+		Mode:     store.Serve,
+		Env:      c.env(),
+		Scopes:   scopes(sec.sources),
+		Adopt:    c.adopt,
+		Unlinked: c.unlinked,
+		Actor:    "api",
+		Listen:   c.listen,
+		Now:      a.now,
+		Log:      log,
+	})
+	if err != nil {
+		return err
+	}
+	defer func() { err = errors.Join(err, s.Close()) }()
+	if sec.adminToken == nil {
+		token, err := handler.LoadToken(c.db+".token", log)
+		if err != nil {
+			return err
+		}
+		sec.adminToken = &token
+	}
+	// Both addresses are bound before anything says ready: whoever reads the
+	// start line may send at once.
+	public, err := listen("public", c.listen)
+	if err != nil {
+		return err
+	}
+	defer public.Close()
+	admin, err := listen("admin", c.adminListen)
+	if err != nil {
+		return err
+	}
+	defer admin.Close()
+	w := worker.New(worker.Config{Inbox: s, Log: log})
+	h, err := handler.New(handler.Config{
+		Store:   s,
+		Sources: sec.sources,
+		Wake:    w.Wake,
+		Now:     a.now,
+		Log:     log,
+		Token:   *sec.adminToken,
+	})
+	if err != nil {
+		return err
+	}
+	for _, text := range append(c.warnings, sec.warnings...) {
+		log.Warn("serve: " + text)
+	}
+	svc := service{log: log, worker: w, handler: h}
+	svc.serveHTTP(public, handler.NewServer(h.Public(), log))
+	svc.serveHTTP(admin, handler.NewServer(h.Admin(), log))
+	log.Info("serve: ready", "version", thisBuild().Version, "env", c.env(), "key", or(sec.keyKind, "none"),
+		"sources", sourceList(sec.sources), "listen", public.Addr().String(), "admin", admin.Addr().String(),
+		"db", c.db, "missed_events", missedEvents(sec.keyKind))
+	return svc.run(ctx)
+}
+
+// missedEvents says in the start line what promise P8 is worth in this run.
+func missedEvents(keyKind string) string {
+	if keyKind == "" {
+		return "not found: there is no STRIPE_API_KEY"
+	}
+	return "not found: this version does not ask Stripe for them yet"
+}
+
+func listen(which, address string) (net.Listener, error) {
+	l, err := net.Listen("tcp", address)
+	if err != nil {
+		var op *net.OpError
+		if errors.As(err, &op) {
+			err = op.Err
+		}
+		var sys *os.SyscallError
+		if errors.As(err, &sys) {
+			err = sys.Err
+		}
+		return nil, fmt.Errorf("cannot listen on the %s address %s: %w", which, address, err)
+	}
+	return l, nil
+}
+
+// serveLog is text for a person at a terminal, JSON for everything else.
+func (a *app) serveLog() *slog.Logger {
+	o := &slog.HandlerOptions{}
+	if a.verbose {
+		o.Level = slog.LevelDebug
+	}
+	if f, ok := a.stderr.(*os.File); ok && term.IsTerminal(int(f.Fd())) {
+		return slog.New(slog.NewTextHandler(a.stderr, o))
+	}
+	return slog.New(slog.NewJSONHandler(a.stderr, o))
+}
+
+// service is what runs: two servers and the worker.
+type service struct {
+	log     *slog.Logger
+	worker  *worker.Worker
+	handler *handler.Handler
+	servers []*http.Server
+	failed  chan error
+}
+
+// serveHTTP begins to serve on l.
+func (s *service) serveHTTP(l net.Listener, server *http.Server) {
+	if s.failed == nil {
+		s.failed = make(chan error, 3) // room for all who send: two servers and the worker
+	}
+	s.servers = append(s.servers, server)
+	go func() {
+		if err := server.Serve(l); !errors.Is(err, http.ErrServerClosed) {
+			s.failed <- fmt.Errorf("serve %s: %w", l.Addr(), err)
+		}
+	}()
+}
+
+// run works until ctx is done or a part fails, and then ends all parts in good
+// order: it stops taking, finishes what is in hand, and gives up on that when
+// the grace period is over.
+func (s *service) run(ctx context.Context) error {
+	stop, stopTaking := context.WithCancel(context.Background())
+	defer stopTaking()
+	work, giveUp := context.WithCancelCause(context.Background())
+	defer giveUp(nil)
+	worked := make(chan struct{})
+	go func() {
+		defer close(worked)
+		switch err := s.worker.Run(stop, work); {
+		case errors.Is(err, errGraceOver):
+			// No loss: what was in hand runs again after the next start.
+			s.log.Warn("serve: events in hand were let go of", "err", err)
+		case err != nil:
+			s.failed <- fmt.Errorf("worker: %w", err)
+		}
+	}()
+	var errs []error
+	select {
+	case <-ctx.Done():
+		s.log.Info("serve: stopping", "grace", grace.String())
+	case err := <-s.failed:
+		errs = append(errs, err)
+		s.log.Error("serve: a part failed, stopping", "err", err)
+	}
+	s.handler.SetDraining()
+	stopTaking()
+	timer := time.AfterFunc(grace, func() { giveUp(errGraceOver) })
+	defer timer.Stop()
+	var wg sync.WaitGroup
+	for _, server := range s.servers {
+		wg.Go(func() {
+			if server.Shutdown(work) != nil {
+				_ = server.Close() // cuts off what did not end in time
+			}
+		})
+	}
+	wg.Wait()
+	<-worked
+	for len(s.failed) > 0 {
+		errs = append(errs, <-s.failed)
+	}
+	if err := errors.Join(errs...); err != nil {
+		return err
+	}
+	s.log.Info("serve: stopped")
+	return nil
+}
+
+// sourceList tells the sources and the scopes that their events are filed under.
+func sourceList(sources []handler.Source) []string {
+	var list []string
+	for _, src := range sources {
+		list = append(list, src.Name+" "+src.OwnScope())
+	}
+	return list
+}
+
+// scopes are the scopes of the sources, by name.
+func scopes(sources []handler.Source) map[string]string {
+	m := map[string]string{}
+	for _, src := range sources {
+		m[src.Name] = src.OwnScope()
+	}
+	return m
+}
