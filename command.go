@@ -20,6 +20,10 @@ type app struct {
 	process
 	dbFlag, configFlag string
 	json, verbose      bool
+	// adjust changes what the store is opened with, and opened is told of it.
+	// Only a demo's child has them.
+	adjust func(*store.Options)
+	opened func(*store.Store)
 }
 
 // root puts the commands together. It leaves telling errors to report.
@@ -45,15 +49,7 @@ order; .env.example and paidonce.example.toml list them.`,
 	flags.StringVar(&a.configFlag, "config", "", "the TOML `file` (default PAIDONCE_CONFIG, else "+defaultFile+" if there is one)")
 	flags.BoolVar(&a.json, "json", false, "print JSON, in the shapes of the API")
 	flags.BoolVarP(&a.verbose, "verbose", "v", false, "tell more on stderr")
-	root.PersistentPreRunE = func(cmd *cobra.Command, _ []string) error {
-		for _, name := range []string{"db", "config"} {
-			// An unset variable in a script must not mean the default file.
-			if f := cmd.Flag(name); f != nil && f.Changed && f.Value.String() == "" {
-				return usagef(cmd, "--%s is empty", name)
-			}
-		}
-		return nil
-	}
+	root.PersistentPreRunE = refuseEmptyFlags
 	root.SetFlagErrorFunc(func(cmd *cobra.Command, err error) error { return usagef(cmd, "%s", err) })
 	// A group is runnable only to say what is wrong: no usage line of its own.
 	root.SetUsageTemplate(strings.Replace(root.UsageTemplate(), "{{if .Runnable}}", "{{if and .Runnable (not .HasAvailableSubCommands)}}", 1))
@@ -62,6 +58,10 @@ order; .env.example and paidonce.example.toml list them.`,
 	root.SetErr(a.stderr)
 	root.AddCommand(commands...)
 
+	// Ids are no files; what takes a file says so.
+	root.CompletionOptions.SetDefaultShellCompDirective(cobra.ShellCompDirectiveNoFileComp)
+	_ = root.MarkPersistentFlagFilename("db", "db")       // both fail
+	_ = root.MarkPersistentFlagFilename("config", "toml") // for unknown flags only
 	root.InitDefaultHelpFlag()
 	root.SetHelpCommand(helpCommand(root))
 	root.InitDefaultHelpCmd()
@@ -76,6 +76,22 @@ order; .env.example and paidonce.example.toml list them.`,
 		}
 	}
 	return root
+}
+
+// emptyIsFine are the flags for which nothing is a value too.
+var emptyIsFine = []string{"cursor", "email", "name", "note"}
+
+// refuseEmptyFlags refuses flags that were given with nothing: a variable that
+// is not set in a script must not mean the default file, or an order without
+// its id.
+func refuseEmptyFlags(cmd *cobra.Command, _ []string) error {
+	var err error
+	cmd.Flags().Visit(func(f *pflag.Flag) {
+		if err == nil && f.Value.Type() == "string" && f.Value.String() == "" && !slices.Contains(emptyIsFine, f.Name) {
+			err = usagef(cmd, "--%s is empty", f.Name)
+		}
+	})
+	return err
 }
 
 // helpCommand is cobra's, but for an unknown command, which is an error here.

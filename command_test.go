@@ -78,7 +78,10 @@ func TestAWrongCommandLineExits2AndDoesNothing(t *testing.T) {
 		{"more decimals than the currency has", []string{"orders", "add", "--total", "1.005", "--currency", "eur"}, "--total: "},
 		{"a negative total", []string{"orders", "add", "--total", "-1", "--currency", "eur"}, "--total: "},
 		{"a total with an exponent", []string{"orders", "add", "--total", "1e2", "--currency", "eur"}, "--total: "},
-		{"an empty total", []string{"orders", "add", "--total", "", "--currency", "eur"}, "--total: "},
+		{"an empty total", []string{"orders", "add", "--total", "", "--currency", "eur"}, "--total is empty"},
+		{"an empty id", []string{"orders", "add", "--id", "", "--total", "1", "--currency", "eur"}, "--id is empty"},
+		{"an event of an empty order", []string{"send", "charge.succeeded", "--order="}, "--order is empty"},
+		{"an empty address", []string{"serve", "--listen", ""}, "--listen is empty"},
 		{"an item without a quantity", []string{"orders", "add", "--total", "1", "--currency", "eur", "--item", "ebook"}, "--item: must be"},
 		{"an item with a wrong price", []string{"orders", "add", "--total", "1", "--currency", "eur", "--item", "ebook:1:1.005"}, "--item: its unit price"},
 		{"metadata without a value", []string{"orders", "add", "--total", "1", "--currency", "eur", "--meta", "k"}, "--meta must be KEY=VALUE"},
@@ -218,5 +221,6 @@ func TestCompletionKnowsTheCommands(t *testing.T) {
 	wantParts(t, "completion", w.must("__complete", "send", "payment_intent.s"), "payment_intent.succeeded")
 	wantParts(t, "completion", w.must("__complete", "orders", "list", "--status", "pa"), "paid", "partially_refunded")
 	wantParts(t, "help", w.must("help", "orders", "add"), "Registers an order.", "Examples:")
+	wantParts(t, "completion", w.must("__complete", "stats", "--db", ""), "db\n")
 	wantParts(t, "the script", w.must("completion", "bash"), "__start_paidonce")
 }

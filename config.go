@@ -43,7 +43,6 @@ type config struct {
 	sources     []source
 	adopt       []string
 	unlinked    string
-	payloadDays int64
 	warnings    []string // wrong enough to say, not to refuse
 }
 
@@ -85,7 +84,7 @@ func (a *app) config(o overrides) (*config, error) {
 	if err != nil {
 		return nil, err
 	}
-	c := &config{vars: vars, unlinked: "watch", payloadDays: 30}
+	c := &config{vars: vars, unlinked: "watch"}
 	bad := &configError{}
 	for _, name := range settings {
 		if v, _ := vars.lookup(name); quoted(v) {

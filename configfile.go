@@ -219,6 +219,6 @@ func (f *fileChecker) orders(c *config, file fileConfig) {
 		if *v < 1 || *v > 36500 {
 			f.wrong("retention.payload_days", "payload_days must be from 1 to 36500")
 		}
-		c.payloadDays = *v
+		c.warnings = append(c.warnings, f.at("retention.payload_days")+": payload_days is set, but this version keeps every payload")
 	}
 }

@@ -4,6 +4,7 @@
 // # Use
 //
 //	paidonce serve                                  take webhooks and work on them
+//	paidonce demo                                   see what happens when things go wrong
 //	paidonce send TYPE|FILE                         sign and post a test event
 //	paidonce orders add|list|show|edit|link|accept  what the shop sells
 //	paidonce events list|show|requeue|dismiss       what the sender told us
@@ -88,6 +89,8 @@ func run(ctx context.Context, args []string, p process) int {
 func (a *app) commands() *cobra.Command {
 	return a.root(
 		a.serveCommand(),
+		a.demoCommand(),
+		a.demoChildCommand(),
 		a.sendCommand(),
 		a.ordersCommand(),
 		a.eventsCommand(),

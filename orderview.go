@@ -7,9 +7,93 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/spf13/cobra"
+
 	"paidonce/store"
 	"paidonce/store/payment"
 )
+
+func (a *app) ordersList() *cobra.Command {
+	var f store.OrderFilter
+	cmd := &cobra.Command{
+		Use:   "list",
+		Short: "List orders, the newest first",
+		Long:  "Lists orders, the newest first. Filters narrow each other.",
+		Example: `  paidonce orders list
+  paidonce orders list --status paid --limit 10
+  paidonce orders list --attention any
+  paidonce orders list --query ann@example.com`,
+		Args: takes(),
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			if err := checkLimit(cmd, f.Limit); err != nil {
+				return err
+			}
+			return a.withStore(cmd.Context(), func(s *store.Store) error {
+				page, err := s.ListOrders(cmd.Context(), f)
+				if err != nil {
+					return err
+				}
+				return a.printPage(page, page.NextCursor, func(w *bytes.Buffer) { orderTable(w, page.Items) })
+			})
+		},
+	}
+	flags := cmd.Flags()
+	flags.StringVar(&f.Tenant, "tenant", "main", "the orders' `tenant`")
+	flags.StringVar(&f.Status, "status", "", "only those of this `status`, such as paid")
+	flags.StringVar(&f.Attention, "attention", "", "only those with this attention `word`, or any")
+	flags.StringVarP(&f.Query, "query", "q", "", "only those whose id begins with this `text`, or whose e-mail or Stripe id it is")
+	pageFlags(cmd, &f.Limit, &f.Cursor)
+	oneOf(cmd, "status", orderStatuses...)
+	oneOf(cmd, "attention", attentionWords...)
+	return cmd
+}
+
+// What --status and --attention take, as the API does.
+var (
+	orderStatuses = []string{
+		string(payment.StatusAwaitingPayment), string(payment.StatusProcessing), string(payment.StatusAuthorized),
+		string(payment.StatusPaymentFailed), string(payment.StatusExpired), string(payment.StatusCanceled),
+		string(payment.StatusPaid), string(payment.StatusPartiallyRefunded), string(payment.StatusRefundPending),
+		string(payment.StatusRefunded), string(payment.StatusDisputed), string(payment.StatusChargedBack),
+	}
+	attentionWords = []string{
+		"any", payment.AttentionAmountMismatch, payment.AttentionCurrencyMismatch, payment.AttentionOrderConflict,
+		payment.AttentionContradiction, payment.AttentionDoublePayment, payment.AttentionPaidAfterClose,
+		payment.AttentionRefundFailed, payment.AttentionDisputeInquiry, payment.AttentionDisputeNeedsResponse,
+		payment.AttentionUnderpaid, payment.AttentionOverpaid, "oversold", "effect_failed",
+	}
+)
+
+func orderTable(w *bytes.Buffer, orders []store.Order) {
+	t := table{header: []string{"CREATED", "ORDER", "STATUS", ">TOTAL", ">RECEIVED", "ATTENTION"}}
+	for _, o := range orders {
+		t.add(clock(o.CreatedAt), o.ID, string(o.Status), payment.FormatMinor(o.TotalMinor, o.Currency),
+			payment.FormatMinor(o.ReceivedMinor, o.Currency), strings.Join(o.Attention, " "))
+	}
+	t.write(w, "")
+}
+
+func (a *app) ordersShow() *cobra.Command {
+	var f orderFlags
+	cmd := &cobra.Command{
+		Use:     "show ORDER",
+		Short:   "Show an order with all that explains it",
+		Long:    "Shows an order: its numbers, its payments, its books, and what happened when.",
+		Example: "  paidonce orders show A1\n  paidonce orders show A1 --json",
+		Args:    takes("ORDER"),
+		RunE: func(cmd *cobra.Command, args []string) error {
+			return a.withStore(cmd.Context(), func(s *store.Store) error {
+				o, err := s.FindOrder(cmd.Context(), f.tenant, args[0])
+				if err != nil {
+					return err
+				}
+				return a.print(o, func(w *bytes.Buffer) { orderDetail(w, o) })
+			})
+		},
+	}
+	f.registerTenant(cmd)
+	return cmd
+}
 
 // orderLines tells how an order stands.
 func orderLines(w *bytes.Buffer, o store.Order) {

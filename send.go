@@ -34,7 +34,7 @@ type sendFlags struct {
 	times               int
 	concurrent          bool
 	badSignature        bool
-	age, signatureAge   time.Duration
+	late, age           time.Duration
 }
 
 const (
@@ -52,7 +52,7 @@ func (a *app) sendCommand() *cobra.Command {
 		Long: `Signs an event as Stripe does and posts it to a webhook address.
 
 TYPE is one of the built-in events below. FILE is a body of your own ("-" is
-stdin), sent byte for byte unless --order, --set or --age change it.
+stdin), sent byte for byte unless --order, --set or --late change it.
 
 With --order the event speaks of that order: it names it, and takes its total
 and currency from the database. Its payment intent, charge and session keep the
@@ -71,7 +71,8 @@ Built-in events:
 		Example: `  paidonce send payment_intent.succeeded --order A1
   paidonce send payment_intent.succeeded --order A1 --set data.object.amount_received=500
   paidonce send checkout.session.completed --order A1 --times 50 --concurrent
-  paidonce send charge.refunded --order A1 --age 10m
+  paidonce send charge.refunded --order A1 --late 7h
+  paidonce send payment_intent.succeeded --order A1 --age 10m
   paidonce send event.json --bad-signature`,
 		Args: takes("TYPE or FILE"),
 		ValidArgsFunction: func(*cobra.Command, []string, string) ([]cobra.Completion, cobra.ShellCompDirective) {
@@ -89,8 +90,8 @@ Built-in events:
 	flags.IntVar(&f.times, "times", 1, "send the same event so many times")
 	flags.BoolVar(&f.concurrent, "concurrent", false, "send all of them at once")
 	flags.BoolVar(&f.badSignature, "bad-signature", false, "sign with a wrong secret, and expect 401")
-	flags.DurationVar(&f.age, "age", 0, "let the event have occurred so long ago, such as 10m")
-	flags.DurationVar(&f.signatureAge, "signature-age", 0, "let the signature be so old, as in a replay; over 5m is refused")
+	flags.DurationVar(&f.late, "late", 0, "let the event have occurred so long ago, such as 7h")
+	flags.DurationVar(&f.age, "age", 0, "let the signature be so old, as in a replay; over 5m is refused")
 	return cmd
 }
 
@@ -108,11 +109,11 @@ func (a *app) send(cmd *cobra.Command, what string, f sendFlags) error {
 	if err != nil {
 		return err
 	}
-	event := testEvent{live: c.live, age: f.age, aged: cmd.Flags().Changed("age"), sets: f.sets}
+	event := testEvent{live: c.live, age: f.late, aged: cmd.Flags().Changed("late"), sets: f.sets}
 	if event.body, event.template, err = a.eventBody(cmd, what); err != nil {
 		return err
 	}
-	p := post{app: a, badSignature: f.badSignature, signatureAge: f.signatureAge}
+	p := post{app: a, badSignature: f.badSignature, signatureAge: f.age}
 	if p.url, err = sendURL(cmd, c, f); err != nil {
 		return err
 	}

@@ -194,7 +194,7 @@ func TestAFreeOrderHasNoPaymentIntent(t *testing.T) {
 func TestSettingsAndAgeChangeTheEvent(t *testing.T) {
 	w, r := newSender(t)
 	w.now = time.Now().Truncate(time.Second)
-	e, body := w.send(r, "payment_intent.succeeded", "--age", "2h",
+	e, body := w.send(r, "payment_intent.succeeded", "--late", "2h",
 		"--set", "id=evt_mine", "--set", "data.object.amount_received=9007199254740993",
 		"--set", "data.object.metadata.order_id=A9", "--set", `data.object.description="7"`, "--set", "account=acct_1A")
 	got := object(t, body)
@@ -302,8 +302,8 @@ func TestASignatureCanBeWrongOrOld(t *testing.T) {
 	if exit != 0 {
 		t.Errorf("--bad-signature: exit %d\n%s%s", exit, stdout, stderr)
 	}
-	if exit, stdout, _ := w.run("send", "charge.succeeded", "--url", r.URL, "--signature-age", "10m"); exit != 1 || !strings.Contains(stdout, "401 ") {
-		t.Errorf("--signature-age 10m: exit %d\n%s", exit, stdout)
+	if exit, stdout, _ := w.run("send", "charge.succeeded", "--url", r.URL, "--age", "10m"); exit != 1 || !strings.Contains(stdout, "401 ") {
+		t.Errorf("--age 10m: exit %d\n%s", exit, stdout)
 	}
 	if len(r.events) != 0 {
 		t.Errorf("%d events were taken", len(r.events))

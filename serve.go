@@ -64,7 +64,7 @@ func (a *app) serve(ctx context.Context, o overrides) (err error) {
 		return err
 	}
 	log := a.serveLog()
-	s, err := store.Open(ctx, store.Options{
+	opt := store.Options{
 		Path:     c.db,
 		Mode:     store.Serve,
 		Env:      c.env(),
@@ -75,11 +75,18 @@ func (a *app) serve(ctx context.Context, o overrides) (err error) {
 		Listen:   c.listen,
 		Now:      a.now,
 		Log:      log,
-	})
+	}
+	if a.adjust != nil {
+		a.adjust(&opt)
+	}
+	s, err := store.Open(ctx, opt)
 	if err != nil {
 		return err
 	}
 	defer func() { err = errors.Join(err, s.Close()) }()
+	if a.opened != nil {
+		a.opened(s)
+	}
 	if sec.adminToken == nil {
 		token, err := handler.LoadToken(c.db+".token", log)
 		if err != nil {

@@ -318,3 +318,24 @@ func TestServeFinishesWhatIsInHand(t *testing.T) {
 		t.Errorf("exit %d; want 0", exit)
 	}
 }
+
+func TestASignedBodyThatIsNoJSONIsKeptAsItCame(t *testing.T) {
+	w, s := newServed(t)
+	const body = "not \x00 JSON \xff\r\n"
+	w.write("body", body)
+	var answers []struct {
+		Body struct {
+			EventID string `json:"event_id"`
+		}
+	}
+	w.mustJSON(&answers, "send", "body", "--url", s.public+"/webhooks/stripe")
+	id := answers[0].Body.EventID
+	if !strings.HasPrefix(id, "sha256:") {
+		t.Errorf("event id %s", id)
+	}
+	w.waitFor("it is judged", func() bool { return strings.Contains(w.must("events", "show", id), "malformed") })
+	if got := w.must("events", "show", id, "--payload"); got != body {
+		t.Errorf("the payload is %q; want %q", got, body)
+	}
+	wantParts(t, "events show --json", w.must("events", "show", id, "--json"), `"payload_encoding": "base64"`)
+}
