@@ -78,6 +78,7 @@ func TestAdminRoutes(t *testing.T) {
 		{"GET", "/v1/orders/A/1", 404, "not_found", ""},
 		{"GET", "/v1/orders/A1", 404, "not_found", ""},
 		{"GET", "/v1/orders/", 404, "not_found", ""},
+		{"POST", "/v1/orders/", 404, "not_found", ""},
 		{"GET", "//v1/orders", 404, "not_found", ""},
 		{"GET", "/v1//orders", 404, "not_found", ""},
 		{"GET", "/v1/orders/..", 404, "not_found", ""},
@@ -127,6 +128,10 @@ func TestRegisterOrder(t *testing.T) {
 	}
 	if g := w.call("POST", "/v1/orders", strings.Replace(full, "1250", "1251", 1)); g.status != 409 || g.code() != "order_conflict" {
 		t.Errorf("other content: %d %s; want 409 order_conflict", g.status, g.body)
+	}
+	if g := w.call("PATCH", "/v1/orders/ORD-1", `{"items":[],"customer":{}}`); g.status != 200 || g.field(t, "items") != "[]" ||
+		g.field(t, "customer") != "{}" || g.field(t, "total_minor") != "1250" || g.field(t, "allow_discount") != "true" {
+		t.Errorf("an edit: %d %s; want what it names changed, and no more", g.status, g.body)
 	}
 	if g := w.call("POST", "/v1/orders", `{"total_minor":0,"currency":"eur"}`); g.status != 201 || g.field(t, "id") == "" {
 		t.Errorf("without an id: %d %s; want 201 and an id", g.status, g.body)
@@ -252,7 +257,8 @@ func TestRequestsAreReadStrictly(t *testing.T) {
 			}
 		})
 	}
-	if g := w.call("POST", "/v1/orders", `{"metadata":{"a":"`+strings.Repeat("x", maxRequest)+`"}}`); g.status != 413 || g.code() != "too_large" {
+	large := fmt.Sprintf("POST /v1/orders HTTP/1.1\r\nHost: x\r\nAuthorization: Bearer %s\r\nContent-Length: %d\r\n\r\n", adminToken, maxRequest+1)
+	if g := w.rawTo(w.admin, large); g.status != 413 || g.code() != "too_large" {
 		t.Errorf("a body over 1 MiB: %d %s; want 413", g.status, g.body)
 	}
 	if g := w.call("POST", "/v1/orders", `{"total_minor":99999999,"currency":"eur","id":"a\u0000b"}`); g.status != 422 {

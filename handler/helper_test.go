@@ -66,6 +66,7 @@ func (l *logBuffer) String() string {
 type fakeStore struct {
 	Store
 	add   func(context.Context, store.NewEvent) (store.Added, error)
+	ack   func(time.Duration) // may be nil
 	ready func(context.Context) error
 	find  func(ctx context.Context, tenant, id string) (store.OrderDetail, error)
 }
@@ -74,7 +75,11 @@ func (f *fakeStore) AddEvent(ctx context.Context, e store.NewEvent) (store.Added
 	return f.add(ctx, e)
 }
 func (f *fakeStore) Ready(ctx context.Context) error { return f.ready(ctx) }
-func (f *fakeStore) ObserveAck(time.Duration)        {}
+func (f *fakeStore) ObserveAck(d time.Duration) {
+	if f.ack != nil {
+		f.ack(d)
+	}
+}
 func (f *fakeStore) FindOrder(ctx context.Context, tenant, id string) (store.OrderDetail, error) {
 	return f.find(ctx, tenant, id)
 }

@@ -118,10 +118,10 @@ func (s *stripe) event(body []byte) (store.NewEvent, error) {
 	case !s.ours(env.Account):
 		// In a tenant where no order can be, for its colon: a person who
 		// requeues it one day still cannot let foreign money pay an order (P5).
-		e.Tenant = "foreign:" + env.Account
+		e.Tenant = store.ForeignTenant + env.Account
 		e.Ignored, err = "it belongs to another account", wrongAccount()
 	case live != s.source.Live:
-		e.Tenant = "foreign:" + mode(live)
+		e.Tenant = store.ForeignTenant + mode(live)
 		e.Ignored, err = "it is a "+mode(live)+" event, and this is "+mode(s.source.Live)+" mode", wrongMode()
 	}
 	if err != nil && !s.ignore {

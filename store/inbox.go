@@ -7,6 +7,7 @@ import (
 	"errors"
 	"fmt"
 	"slices"
+	"strings"
 	"time"
 
 	"paidonce/store/payment"
@@ -26,6 +27,9 @@ const (
 // stored. When it returns nil, the row and the repeat are on disk (P1, P2). It
 // returns errUnavailable, a Problem, when that is not known.
 func (s *Store) AddEvent(ctx context.Context, e NewEvent) (Added, error) {
+	if e.Body == nil {
+		e.Body = []byte{} // an empty body is a body; NULL would be none
+	}
 	var added Added
 	err := s.w.writePlain(ctx, "add event", func(t *Tx) error {
 		var err error
@@ -299,6 +303,23 @@ func finish(t *Tx, c Claim, v verdict) error {
 	t.count("pending", was, -1)
 	t.count(v.status, v.verdict, 1)
 	return nil
+}
+
+// ForeignTenant begins the tenant of an event that is not for this shop and was
+// kept under foreign = "ignore". No order can be in such a tenant.
+const ForeignTenant = "foreign:"
+
+// IgnoredUnread says why a claimed event ends without a look at its object; ""
+// is that it does not.
+func (c Claim) IgnoredUnread() string {
+	switch {
+	case strings.HasPrefix(c.Tenant, ForeignTenant):
+		return "a foreign account or mode"
+	case !strings.HasPrefix(c.Scope, "stripe:"):
+		// A source that is not Stripe has no orders (design.md §3).
+		return "no effect is configured for this source"
+	}
+	return ""
 }
 
 // Decoded is a claimed event with what its body says. The worker decodes, so

@@ -292,3 +292,47 @@ func TestRowIDsAreNeverReused(t *testing.T) {
 		t.Errorf("row %d, want 3 (cases.md B67)", c.Row)
 	}
 }
+
+func TestAnEmptyBodyIsABody(t *testing.T) {
+	s := openTest(t)
+	e := newEvent("evt_1")
+	e.Body = nil
+	if _, err := s.AddEvent(t.Context(), e); err != nil {
+		t.Fatal(err)
+	}
+	if c := mustClaim(t, s, 1)[0]; c.PayloadGone || len(c.Body) != 0 {
+		t.Errorf("claim %+v, want an empty payload that is there", c)
+	}
+}
+
+func TestAnEventOfAForeignAccountIsNeverRead(t *testing.T) {
+	for _, tt := range []struct {
+		tenant, scope string
+		read          bool
+	}{
+		{mainTenant, "stripe:self:test", true},
+		{"acct_1", "stripe:acct_1:test", true},
+		{ForeignTenant + "acct_2", "stripe:acct_2:test", false},
+		{mainTenant, "github:gh:-", false},
+	} {
+		if got := (Claim{Tenant: tt.tenant, Scope: tt.scope}).IgnoredUnread(); (got == "") != tt.read {
+			t.Errorf("%s in %s: %q", tt.tenant, tt.scope, got)
+		}
+	}
+}
+
+func TestReadyDoesNotKeepThoseWhoCannotWait(t *testing.T) {
+	s := openTest(t)
+	release := blockWriter(t, s)
+	first := make(chan error, 1)
+	go func() { first <- s.Ready(t.Context()) }()
+	ctx, cancel := context.WithCancel(t.Context())
+	cancel()
+	if err := s.Ready(ctx); err == nil {
+		t.Error("Ready with an ended context while the writer is busy = nil")
+	}
+	release()
+	if err := <-first; err != nil {
+		t.Errorf("Ready = %v", err)
+	}
+}

@@ -4,7 +4,6 @@ import (
 	"context"
 	"database/sql"
 	"fmt"
-	"sync"
 	"time"
 )
 
@@ -67,27 +66,36 @@ func (s *Store) Stats(ctx context.Context) (Stats, error) {
 	return st, nil
 }
 
-// readiness remembers the last probe, so that asking often writes seldom.
+// readiness remembers the last probe, so that asking often writes seldom. Its
+// turn is a channel and not a mutex: who cannot wait need not.
 type readiness struct {
-	mu  sync.Mutex
-	at  time.Time
-	err error
+	turn chan struct{}
+	at   time.Time
+	err  error
 }
 
+func newReadiness() readiness { return readiness{turn: make(chan struct{}, 1)} }
+
 // Ready says whether a write reaches the disk, by making one, at most once a
-// second.
+// second. A ctx that ends first is an answer too: not now.
 func (s *Store) Ready(ctx context.Context) error {
-	s.ready.mu.Lock()
-	defer s.ready.mu.Unlock()
+	select {
+	case s.ready.turn <- struct{}{}:
+	case <-ctx.Done():
+		return fmt.Errorf("readiness: %w", errUnavailable)
+	}
+	defer func() { <-s.ready.turn }()
 	now := s.opt.Now()
 	if since := now.Sub(s.ready.at); !s.ready.at.IsZero() && since >= 0 && since < time.Second {
 		return s.ready.err
 	}
-	s.ready.err = s.w.write(ctx, "readiness", func(t *Tx) error {
+	err := s.w.write(ctx, "readiness", func(t *Tx) error {
 		_, err := t.exec(`INSERT INTO meta (key, value) VALUES ('ready_at', ?) ON CONFLICT (key) DO UPDATE SET value = excluded.value`,
 			t.now.String())
 		return err
 	})
-	s.ready.at = now
-	return s.ready.err
+	if err == nil || ctx.Err() == nil { // one who could not wait knows nothing
+		s.ready.at, s.ready.err = s.opt.Now(), err
+	}
+	return err
 }

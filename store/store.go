@@ -98,7 +98,7 @@ func Open(ctx context.Context, o Options) (_ *Store, err error) {
 	if o.Actor == "" {
 		o.Actor = "api"
 	}
-	s := &Store{opt: o, log: o.Log, times: newTimings()}
+	s := &Store{opt: o, log: o.Log, times: newTimings(), ready: newReadiness()}
 	defer func() {
 		if err != nil {
 			err = errors.Join(err, s.Close())

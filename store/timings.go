@@ -25,7 +25,6 @@ const growth = 1.1
 type timings struct {
 	mu   sync.Mutex
 	rows map[timingKey]*timingRow
-	now  func() time.Time
 }
 
 type timingKey struct {

@@ -140,6 +140,7 @@ func (w *writer) await(ctx context.Context, o *op) error {
 		return o.err
 	case <-ctx.Done():
 		if o.state.CompareAndSwap(opQueued, opAbandoned) {
+			o.run = nil // and the body that it holds
 			return fmt.Errorf("%s: waited too long: %w", o.what, errUnavailable)
 		}
 		// Taken: the transaction may be a moment from its COMMIT.

@@ -16,7 +16,6 @@ import (
 	"log/slog"
 	"runtime"
 	"runtime/debug"
-	"strings"
 	"sync"
 	"time"
 
@@ -212,9 +211,7 @@ func decode(c store.Claim) (d store.Decoded, err error) {
 	if c.PayloadGone {
 		return d, nil
 	}
-	if !strings.HasPrefix(c.Scope, "stripe:") {
-		// A source that is not Stripe has no orders (design.md §3).
-		d.Ignored = "no effect is configured for this source"
+	if d.Ignored = c.IgnoredUnread(); d.Ignored != "" {
 		return d, nil
 	}
 	d.Event = payment.Decode(c.Body)
