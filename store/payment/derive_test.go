@@ -172,6 +172,12 @@ func TestDeriveAccepts(t *testing.T) {
 
 		{"a free session pays a free order (B30)", func(o *Order) { o.TotalMinor = 0 }, [][]byte{free}, nil,
 			"paid\noperations: order.paid"},
+		{"an open session with nothing to pay is not yet a purchase", func(o *Order) { o.TotalMinor = 0 }, [][]byte{
+			at(0, sessionOf("cs_1", "status=open", "payment_status=no_payment_required", "amount_total=0", "payment_intent=null")),
+		}, nil, "awaiting_payment"},
+		{"no payment required now, but something to pay later, is no money at any price", policy(PolicyAny), [][]byte{
+			at(0, sessionOf("cs_1", "payment_status=no_payment_required", "payment_intent=null")),
+		}, nil, "awaiting_payment"},
 		{"a free order without a session waits", func(o *Order) { o.TotalMinor = 0 }, nil, nil, "awaiting_payment"},
 		{"a free session does not pay an order that costs", nil, [][]byte{free}, nil,
 			"awaiting_payment\nattention: amount_mismatch cs_1, underpaid cs_1"},

@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"math/rand/v2"
 	"reflect"
+	"strings"
 	"testing"
 )
 
@@ -36,7 +37,10 @@ func randomEvent(r *rand.Rand, n int) []byte {
 			fmt.Sprintf(`balance_transactions=[{"id":"txn_%d","amount":%s%s,"currency":%q}]`,
 				r.IntN(2), word("-", ""), word("1250", "1300", "50"), word("eur", "eur", "gbp")))
 	}
-	eventType := word("x", "checkout.session.async_payment_failed")
+	eventType := "x"
+	if strings.Contains(object, `"complete"`) {
+		eventType = word("x", "checkout.session.async_payment_failed")
+	}
 	return body(fmt.Sprintf("evt_%d", n), eventType, int64(r.IntN(4)), object)
 }
 
@@ -46,7 +50,7 @@ func TestRandomHistories(t *testing.T) {
 	r := rand.New(rand.NewPCG(3, 4))
 	policies := []Policy{PolicyExact, PolicyAtLeast, PolicyAny, PolicySubtotal}
 	seen := make(map[Status]int)
-	for range 3000 {
+	for range 1200 {
 		var bodies [][]byte
 		for n := range 1 + r.IntN(9) {
 			bodies = append(bodies, randomEvent(r, n))

@@ -110,6 +110,9 @@ func TestMergeRanks(t *testing.T) {
 		{"on one second pending, requires_action, succeeded", [][]byte{
 			at(0, refundOf("re_1", "status=pending")), at(0, refundOf("re_1", "status=requires_action")), at(0, refundOf("re_1")),
 		}, func(f Fact) bool { return f.Snapshot.Status == "succeeded" }},
+		{"on one second pending, requires_action", [][]byte{
+			at(0, refundOf("re_1", "status=requires_action")), at(0, refundOf("re_1", "status=pending")),
+		}, func(f Fact) bool { return f.Snapshot.Status == "requires_action" }},
 		{"a refund that needs action after it succeeded, by the clock", [][]byte{
 			at(0, refundOf("re_1")), at(1, refundOf("re_1", "status=requires_action")),
 		}, func(f Fact) bool { return f.Snapshot.Status == "requires_action" }},
@@ -144,6 +147,19 @@ func TestMergeRanks(t *testing.T) {
 			want := learn(t, tt.bodies...)[0]
 			if !tt.check(want) {
 				t.Errorf("the fact is %+v", want)
+			}
+			// An event's id decides last, so it must not be what decided here.
+			for _, ids := range []string{"abc", "cba"} {
+				var fact *Fact
+				for i, b := range tt.bodies {
+					seen := mustDecode(t, b)
+					seen.Rank.Event = "evt_" + ids[i:i+1]
+					merged, _, _ := MergeEvent(fact, seen)
+					fact = &merged
+				}
+				if !tt.check(*fact) {
+					t.Errorf("with the event ids %s the fact is %+v", ids, *fact)
+				}
 			}
 			permutations(len(tt.bodies), func(order []int) {
 				var bodies [][]byte
@@ -191,6 +207,8 @@ func TestMergeEventTellsWhatChanged(t *testing.T) {
 		{"an earlier event of a lower class", succeeded, body("evt_4", "x", 4, intentOf("pi_1", "status=processing", "amount_received=0")), Stale, false},
 		{"a later event of a lower class", succeeded, body("evt_6", "x", 6, intentOf("pi_1", "status=processing", "amount_received=0")), Stale, false},
 		{"a later event with other content", succeeded, body("evt_6", "x", 6, intentOf("pi_1", "latest_charge=ch_2")), Changed, true},
+		{"an event of a lower class with the same snapshot", body("evt_5", "x", 5, chargeOf("ch_1")),
+			body("evt_6", "x", 6, chargeOf("ch_1", "captured=false", "amount_captured=0")), Stale, false},
 		{"an event of lower rank that adds an id", succeeded, body("evt_4", "x", 4, intentOf("pi_1", "status=processing", "invoice=in_1")), Changed, false},
 		{"an earlier proof of the same", succeeded, body("evt_4", "x", 4, intentOf("pi_1")), Changed, false},
 		{"a hold becomes a capture of nothing", body("evt_1", "x", 0, chargeOf("ch_1", "captured=false", "amount_captured=0")),

@@ -67,6 +67,12 @@ func TestDeriveRefunded(t *testing.T) {
 			at(0, intentOf("pi_1", "status=canceled", "amount_received=0")),
 			at(0, refundOf("re_1")),
 		}, nil, "awaiting_payment"},
+		{"the release of a hold whose charge is not known is no refund", nil, [][]byte{
+			at(0, intentOf("pi_1", "status=canceled", "amount_received=0")), at(0, refundOf("re_1")),
+		}, nil, "awaiting_payment"},
+		{"the release of a hold whose intent is not known is no refund", nil, [][]byte{
+			at(0, chargeOf("ch_1", "captured=false", "amount_captured=0", "amount_refunded=1250", "refunded=true")), at(0, refundOf("re_1")),
+		}, nil, "awaiting_payment"},
 		{"the release of what was not captured is no refund", func(o *Order) { o.TotalMinor = 900 }, [][]byte{
 			at(0, intentOf("pi_1", "amount_received=900")), at(0, chargeOf("ch_1", "amount_captured=900", "amount_refunded=350")),
 		}, nil, "paid received 900\noperations: order.paid\nbooks: pi_1 sales 900 eur"},
@@ -77,6 +83,13 @@ func TestDeriveRefunded(t *testing.T) {
 			at(0, intentOf("pi_1", "amount_received=900")), at(0, chargeOf("ch_1", "amount_captured=900", "amount_refunded=350")),
 			at(1, refundOf("re_1", "amount=350", "reason=expired_uncaptured_charge")),
 		}, nil, "paid received 900\noperations: order.paid\nbooks: pi_1 sales 900 eur"},
+		{"a refund beyond the release, whose own refund object is known", func(o *Order) { o.TotalMinor = 900 }, [][]byte{
+			at(0, intentOf("pi_1", "amount_received=900")), at(0, chargeOf("ch_1", "amount_captured=900", "amount_refunded=450")),
+			at(1, refundOf("re_1", "amount=350", "reason=expired_uncaptured_charge")),
+		}, nil, "partially_refunded received 900 refunded 100\nbooks: ch_1 refunds -100 eur, pi_1 sales 900 eur"},
+		{"a charge that says little, alone, may be the release of a hold", nil, [][]byte{
+			at(1, object("charge", "ch_1", "amount=1250", "amount_refunded=1250", "currency=eur")),
+		}, nil, "awaiting_payment"},
 		{"no more can go back than was captured", func(o *Order) { o.TotalMinor = 900 }, [][]byte{
 			at(0, intentOf("pi_1", "amount_received=900")), at(1, refundOf("re_1", "amount=350")), at(2, refundOf("re_2", "amount=900")),
 		}, nil, "refunded received 900 refunded 900\noperations: refund.succeeded:re_1, refund.succeeded:re_2, order.refunded\n" +

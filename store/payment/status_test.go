@@ -74,6 +74,9 @@ func TestDeriveStatus(t *testing.T) {
 			at(0, intentOf("pi_2", "amount_received=9")), expired,
 		}, nil, "expired suspense 9\nattention: amount_mismatch pi_2, underpaid pi_2\noperations: order.expired\nbooks: pi_2 suspense 9 eur"},
 
+		{"a failed attempt before money that no order counts is history", nil, [][]byte{
+			at(0, intentOf("pi_1", "amount_received=9")), at(0, chargeOf("ch_0", "status=failed", "paid=false", "captured=false", "amount_captured=0")),
+		}, nil, "awaiting_payment suspense 9\nattention: amount_mismatch pi_1, underpaid pi_1\nbooks: pi_1 suspense 9 eur"},
 		{"closed by the shop", closed, nil, nil, "canceled\noperations: order.canceled"},
 		{"closed, and an attempt failed", closed, [][]byte{declined}, nil, "canceled\noperations: order.canceled"},
 		{"closed, and the bank still works", closed, [][]byte{at(0, intentOf("pi_1", "status=processing", none))}, nil,
@@ -145,6 +148,29 @@ func TestOperationsSayWhen(t *testing.T) {
 			o.TotalMinor, o.Currency, o.Policy = 1250, "eur", PolicyExact
 			if got := Derive(&o, learn(t, tt.bodies...), nil).Operations; !reflect.DeepEqual(got, tt.want) {
 				t.Errorf("operations = %v; want %v", got, tt.want)
+			}
+		})
+	}
+}
+
+// What is due under any is what came; of payments that went back, it is not.
+func TestDeriveDue(t *testing.T) {
+	first, refund := at(0, intentOf("pi_1", "amount_received=9")), at(1, refundOf("re_1", "amount=9"))
+	second := at(2, intentOf("pi_2", "latest_charge=ch_2", "amount_received=5000"))
+	for _, tt := range []struct {
+		name   string
+		bodies [][]byte
+		want   int64
+	}{
+		{"before money, the order's total", nil, 1250},
+		{"the amount that came", [][]byte{first}, 9},
+		{"the amount that came, although it went back", [][]byte{first, refund}, 9},
+		{"the amount that came and stands", [][]byte{first, refund, second}, 5000},
+	} {
+		t.Run(tt.name, func(t *testing.T) {
+			o := &Order{TotalMinor: 1250, Currency: "eur", Policy: PolicyAny}
+			if got := Derive(o, learn(t, tt.bodies...), nil).DueMinor; got != tt.want {
+				t.Errorf("due %d; want %d", got, tt.want)
 			}
 		})
 	}
