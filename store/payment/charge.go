@@ -31,6 +31,9 @@ func (r *reader) charge(ev Event) Fact {
 	captured, hasCaptured := r.flag("captured")
 	refunded, _ := r.flag("refunded")
 
+	if snap.Status == "paid" { // its name before API version 2015-02-18
+		snap.Status = chargeSucceeded
+	}
 	if snap.Status == "" && hasPaid {
 		snap.Status = chargeFailed
 		if paid {

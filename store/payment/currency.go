@@ -92,8 +92,7 @@ func isDigits(s string) bool {
 var errUnknownCurrency = errors.New("no currency that Stripe takes")
 
 // ValidateAmount says why Stripe would not take an amount of minor units of a
-// currency in lower case, nil
-// if it would. Zero is fine: an order may be free.
+// currency in lower case; nil if it would. Zero is fine: an order may be free.
 func ValidateAmount(amount int64, currency string) error {
 	decimals, ok := currencies[currency]
 	switch {

@@ -52,6 +52,7 @@ func TestWhatEachEventProves(t *testing.T) {
 		{"a new intent in the words of 2018", "payment_intent.created", intentOf("pi_1", "status=requires_source", noReceipt), StatusAwaitingPayment},
 
 		{"a captured charge is money", "charge.succeeded", chargeOf("ch_1"), StatusPaid},
+		{"a captured charge in the words of 2014", "charge.succeeded", chargeOf("ch_1", "status=paid"), StatusPaid},
 		{"a charge that was only authorised is a hold", "charge.succeeded",
 			chargeOf("ch_1", "captured=false", "amount_captured=0"), StatusAuthorized},
 		{"a charge that is captured later", "charge.captured", chargeOf("ch_1"), StatusPaid},
