@@ -131,6 +131,7 @@ func TestKillsLoseNothingAndDoubleNothing(t *testing.T) {
 	acked := map[string]string{} // event → order
 	for range rounds {
 		round, cancel := context.WithCancel(ctx)
+		got := make(chan struct{}, 1<<16)
 		var wg sync.WaitGroup
 		for range 16 {
 			wg.Go(func() {
@@ -144,11 +145,17 @@ func TestKillsLoseNothingAndDoubleNothing(t *testing.T) {
 						mu.Lock()
 						acked[id] = s.order
 						mu.Unlock()
+						got <- struct{}{}
 					}
 				}
 			})
 		}
-		<-time.After(time.Duration(rng.IntN(200)) * time.Millisecond)
+		// At any moment, but not before some were acknowledged: a slow machine
+		// must not make the test an empty one.
+		for range 1 + rng.IntN(100/rounds+20) {
+			<-got
+		}
+		<-time.After(time.Duration(rng.IntN(5000)) * time.Microsecond)
 		d.kill()
 		cancel()
 		wg.Wait()
