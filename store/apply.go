@@ -165,6 +165,13 @@ func (s *Store) rederive(t *Tx, why cause, facts []factKey, orders []int64) (map
 	for _, row := range slices.Sorted(maps.Keys(all)) {
 		o := all[row]
 		out := o.derive(groups)
+		oversold, err := s.saveStock(t, why, o, out)
+		if err != nil {
+			return nil, err
+		}
+		if out.Attention, err = o.unacknowledged(t, append(out.Attention, oversold...)); err != nil {
+			return nil, err
+		}
 		if err := s.saveOrder(t, o, out); err != nil {
 			return nil, err
 		}
@@ -182,6 +189,7 @@ func (s *Store) rederive(t *Tx, why cause, facts []factKey, orders []int64) (map
 			out := payment.Derive(nil, gr.facts, nil)
 			b.want(0, out.Balances)
 			judge(verdicts, []*group{gr}, func(*group) bool { return true }, 0, out.Payments)
+			watch(verdicts, gr)
 			if gr.conflict != nil {
 				text, err := conflictText(t, gr)
 				if err != nil {
@@ -190,7 +198,7 @@ func (s *Store) rederive(t *Tx, why cause, facts []factKey, orders []int64) (map
 				for _, f := range gr.facts {
 					v := verdicts[factKey{f.Scope, f.ID}]
 					if v.verdict != string(payment.VerdictContradiction) {
-						v.status, v.verdict, v.reason = "quarantined", string(payment.VerdictOrderConflict), text
+						v.status, v.verdict, v.reason, v.watched = "quarantined", string(payment.VerdictOrderConflict), text, false
 						verdicts[factKey{f.Scope, f.ID}] = v
 					}
 				}
@@ -270,6 +278,21 @@ func judge(verdicts map[factKey]verdict, groups []*group, belongs func(*group) b
 			if order == 0 {
 				v.verdict = string(payment.VerdictUnlinked)
 			}
+			verdicts[k] = v
+		}
+	}
+}
+
+// watch notes which facts that no order claims are worth a look: not those of
+// a payment that belongs to an invoice or a subscription, in any of its parts.
+func watch(verdicts map[factKey]verdict, gr *group) {
+	if slices.ContainsFunc(gr.facts, payment.Fact.Invoice) {
+		return
+	}
+	for _, f := range gr.facts {
+		k := factKey{f.Scope, f.ID}
+		if v := verdicts[k]; v.verdict == string(payment.VerdictUnlinked) {
+			v.watched = true
 			verdicts[k] = v
 		}
 	}
@@ -363,10 +386,11 @@ func saveOperations(t *Tx, why cause, order int64, ops []payment.Operation) erro
 type waiting struct {
 	row, order              int64
 	status, verdict, reason string
+	watched                 bool
 }
 
 func scanWaiting(r *sql.Rows, w *waiting) error {
-	return r.Scan(&w.row, &w.order, &w.status, &w.verdict, &w.reason)
+	return r.Scan(&w.row, &w.order, &w.status, &w.verdict, &w.reason, &w.watched)
 }
 
 // settleWaiting moves events that waited for a correction (an order, a link,
@@ -374,7 +398,7 @@ func scanWaiting(r *sql.Rows, w *waiting) error {
 func settleWaiting(t *Tx, verdicts map[factKey]verdict) error {
 	for _, k := range slices.SortedFunc(maps.Keys(verdicts), compareKeys) {
 		rows, err := t.query(`
-			SELECT id, coalesce(order_id, 0), status, verdict, reason FROM events
+			SELECT id, coalesce(order_id, 0), status, verdict, reason, watched FROM events INDEXED BY events_waiting
 			WHERE source_scope = ? AND object_id = ?
 				AND verdict IN ('unlinked', 'amount_mismatch', 'currency_mismatch', 'order_conflict', 'contradiction')`, k.scope, k.id)
 		if err := settle(t, k, rows, err, verdicts[k]); err != nil {
@@ -393,7 +417,7 @@ func settleMoved(t *Tx, gr *group, verdicts map[factKey]verdict) error {
 		}
 		k := r.key()
 		rows, err := t.query(`
-			SELECT id, coalesce(order_id, 0), status, verdict, reason FROM events
+			SELECT id, coalesce(order_id, 0), status, verdict, reason, watched FROM events
 			WHERE order_id = ? AND source_scope = ? AND object_id = ? AND verdict = 'applied'`, r.order, k.scope, k.id)
 		if err := settle(t, k, rows, err, verdicts[k]); err != nil {
 			return err
@@ -408,15 +432,16 @@ func settle(t *Tx, k factKey, rows *sql.Rows, err error, v verdict) error {
 		return fmt.Errorf("events waiting for %s: %w", k.id, err)
 	}
 	for _, w := range all {
-		if w.order == v.order && w.status == v.status && w.verdict == v.verdict && w.reason == v.reason {
+		if w.order == v.order && w.status == v.status && w.verdict == v.verdict && w.reason == v.reason && w.watched == v.watched {
 			continue
 		}
-		if _, err := t.exec(`UPDATE events SET status = ?, verdict = ?, reason = ?, order_id = nullif(?, 0) WHERE id = ?`,
-			v.status, v.verdict, v.reason, v.order, w.row); err != nil {
+		if _, err := t.exec(`UPDATE events SET status = ?, verdict = ?, reason = ?, order_id = nullif(?, 0), watched = ? WHERE id = ?`,
+			v.status, v.verdict, v.reason, v.order, v.watched, w.row); err != nil {
 			return fmt.Errorf("settle events of %s: %w", k.id, err)
 		}
 		t.count(w.status, w.verdict, -1)
 		t.count(v.status, v.verdict, 1)
+		t.watch(w.watched, v.watched)
 	}
 	return nil
 }

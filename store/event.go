@@ -61,7 +61,7 @@ type Stats struct {
 	OldestPendingSeconds float64                     `json:"oldest_pending_seconds"`
 	Retries              int64                       `json:"retries"` // pending rows that failed before
 	Quarantined          int64                       `json:"quarantined"`
-	Unlinked             int64                       `json:"unlinked"`
+	Unlinked             int64                       `json:"unlinked"` // only those that [orders] unlinked has watched
 	AckMS                Percentiles                 `json:"ack_ms"`
 	ReceiptToDoneMS      Percentiles                 `json:"receipt_to_done_ms"`
 	Effects              map[string]int64            `json:"effects"`

@@ -12,7 +12,7 @@ import (
 
 const eventColumns = `e.id, e.source_scope, e.event_id, e.source, e.via, e.type, e.status, e.verdict, e.reason, e.last_error,
 	e.attempts, e.deliveries, CASE WHEN e.status = 'pending' THEN e.due_at ELSE 0 END, e.occurred_at, e.received_at,
-	coalesce(e.done_at, 0), coalesce(o.order_id, ''), e.api_version`
+	coalesce(e.done_at, 0), coalesce(o.order_id, ''), e.api_version, e.watched`
 
 const eventTables = ` FROM events e LEFT JOIN orders o ON o.id = e.order_id `
 
@@ -25,12 +25,13 @@ const scopesCTE = `WITH RECURSIVE scopes (scope) AS (
 
 type eventView struct {
 	Event
-	row int64
+	row     int64
+	watched bool
 }
 
 func scanEvent(rows *sql.Rows, e *eventView) error {
 	return rows.Scan(&e.row, &e.Scope, &e.ID, &e.Source, &e.Via, &e.Type, &e.Status, &e.Verdict, &e.Reason, &e.LastError,
-		&e.Attempts, &e.Deliveries, &e.NextAttemptAt, &e.OccurredAt, &e.ReceivedAt, &e.DoneAt, &e.Order, &e.APIVersion)
+		&e.Attempts, &e.Deliveries, &e.NextAttemptAt, &e.OccurredAt, &e.ReceivedAt, &e.DoneAt, &e.Order, &e.APIVersion, &e.watched)
 }
 
 // findEvent finds one event. Without a scope, an id that stands in several is
@@ -140,12 +141,13 @@ func (s *Store) RequeueEvent(ctx context.Context, scope, id string) (Event, erro
 		// The lease is raised, so that a worker that has the row in hand lets go of it.
 		if _, err := t.exec(`
 			UPDATE events SET status = 'pending', verdict = 'new', reason = '', attempts = 0, failures = 0, lease = lease + 1,
-				claim = '', suspect = 0, due_at = ?, done_at = NULL
+				claim = '', suspect = 0, watched = 0, due_at = ?, done_at = NULL
 			WHERE id = ?`, t.now, e.row); err != nil {
 			return fmt.Errorf("requeue %s: %w", id, err)
 		}
 		t.count(e.Status, e.Verdict, -1)
 		t.count("pending", "new", 1)
+		t.watch(e.watched, false)
 		return nil
 	})
 }
@@ -153,8 +155,10 @@ func (s *Store) RequeueEvent(ctx context.Context, scope, id string) (Event, erro
 // DismissEvent ends an unlinked or quarantined event by a person's word. Its
 // fact stays, and so does its money in suspense.
 func (s *Store) DismissEvent(ctx context.Context, scope, id, note string) (Event, error) {
-	if len(note) > 500 || !printable(note) {
-		return Event{}, &Problem{Code: CodeInvalid, Message: "invalid note", Fields: []FieldProblem{{"note", "must be at most 500 bytes of printable text"}}}
+	var bad problems
+	checkNote(&bad, note)
+	if err := bad.invalid("request"); err != nil {
+		return Event{}, err
 	}
 	return s.actOnEvent(ctx, "dismiss", scope, id, note, func(t *Tx, e eventView) error {
 		if e.Status != "quarantined" && e.Verdict != "unlinked" {
@@ -164,11 +168,12 @@ func (s *Store) DismissEvent(ctx context.Context, scope, id, note string) (Event
 		if note != "" {
 			reason += ": " + note
 		}
-		if _, err := t.exec(`UPDATE events SET status = 'done', verdict = 'ignored', reason = ?, done_at = ? WHERE id = ?`, reason, t.now, e.row); err != nil {
+		if _, err := t.exec(`UPDATE events SET status = 'done', verdict = 'ignored', reason = ?, watched = 0, done_at = ? WHERE id = ?`, reason, t.now, e.row); err != nil {
 			return fmt.Errorf("dismiss %s: %w", id, err)
 		}
 		t.count(e.Status, e.Verdict, -1)
 		t.count("done", "ignored", 1)
+		t.watch(e.watched, false)
 		return nil
 	})
 }

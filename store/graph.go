@@ -232,20 +232,24 @@ type orderRow struct {
 	providerPayment string
 	paidAt          Time
 	accepted        map[string]bool // objects whose payment a person accepted
+	items           []Item
+	acked, moved    bool // it has acknowledgements; it ever took stock
 }
 
 func loadOrder(q querier, row int64) (*orderRow, error) {
 	o := &orderRow{row: row, accepted: map[string]bool{}}
 	var closed, fulfil, paid sql.NullInt64
 	var intent, provider sql.NullString
+	var items []byte
 	ok, err := one(q, `
 		SELECT tenant, order_id, version, status, total_minor, currency, amount_policy, allow_discount, payment_intent,
 			received_minor, refunded_minor, refund_pending_minor, charged_back_minor, suspense_minor,
-			attention, provider_payment, closed_at, fulfil_at, paid_at
+			attention, provider_payment, closed_at, fulfil_at, paid_at, items,
+			EXISTS (SELECT 1 FROM acks WHERE order_id = orders.id), EXISTS (SELECT 1 FROM stock_moves WHERE order_id = orders.id)
 		FROM orders WHERE id = ?`, []any{row},
 		&o.reg.Tenant, &o.reg.ID, &o.version, &o.status, &o.reg.TotalMinor, &o.reg.Currency, &o.reg.Policy, &o.reg.AllowDiscount, &intent,
 		&o.received, &o.refunded, &o.refundPending, &o.chargedBack, &o.suspense,
-		&o.attention, &provider, &closed, &fulfil, &paid)
+		&o.attention, &provider, &closed, &fulfil, &paid, &items, &o.acked, &o.moved)
 	if err != nil {
 		return nil, fmt.Errorf("load order: %w", err)
 	}
@@ -254,6 +258,11 @@ func loadOrder(q querier, row int64) (*orderRow, error) {
 	}
 	o.reg.PaymentIntent, o.providerPayment = intent.String, provider.String
 	o.reg.ClosedAt, o.reg.FulfilAt, o.paidAt = closed.Int64, fulfil.Int64, Time(paid.Int64)
+	if string(items) != "[]" {
+		if err := json.Unmarshal(items, &o.items); err != nil {
+			return nil, fmt.Errorf("items of order %s: %w", o.reg.ID, err)
+		}
+	}
 	rows, err := q.query(`SELECT object FROM acceptances WHERE order_id = ?`, row)
 	objects, err := collect(rows, err, func(r *sql.Rows, id *string) error { return r.Scan(id) })
 	if err != nil {

@@ -275,6 +275,7 @@ type verdict struct {
 	objectID                           string
 	order                              int64 // orders.id; 0 is none
 	merged                             bool
+	watched                            bool // unlinked, and worth a look
 	attempts                           int64
 }
 
@@ -291,9 +292,9 @@ func finish(t *Tx, c Claim, v verdict) error {
 	n, err := t.exec(`
 		UPDATE events SET status = ?, verdict = ?, reason = ?, last_error = CASE WHEN ? = '' THEN last_error ELSE ? END,
 			object_id = nullif(?, ''), order_id = nullif(?, 0), merged = max(merged, ?), attempts = max(attempts, ?),
-			claim = '', suspect = 0, done_at = ?
+			watched = ?, claim = '', suspect = 0, done_at = ?
 		WHERE id = ? AND lease = ? AND status = 'pending'`,
-		v.status, v.verdict, v.reason, v.lastError, v.lastError, v.objectID, v.order, v.merged, v.attempts, t.now, c.Row, c.Lease)
+		v.status, v.verdict, v.reason, v.lastError, v.lastError, v.objectID, v.order, v.merged, v.attempts, v.watched, t.now, c.Row, c.Lease)
 	if err != nil {
 		return fmt.Errorf("finish %s: %w", c.ID, err)
 	}
@@ -302,6 +303,7 @@ func finish(t *Tx, c Claim, v verdict) error {
 	}
 	t.count("pending", was, -1)
 	t.count(v.status, v.verdict, 1)
+	t.watch(false, v.watched)
 	return nil
 }
 

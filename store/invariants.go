@@ -32,14 +32,38 @@ var invariants = []struct{ name, query string }{
 	{"event counts", `
 		SELECT printf('%s %s: %d counted, %d there', status, verdict, sum(counted), sum(there)) FROM (
 			SELECT status, verdict, n AS counted, 0 AS there FROM event_counts
-			UNION ALL SELECT status, verdict, 0, count(*) FROM events GROUP BY status, verdict)
+			UNION ALL SELECT status, verdict, 0, count(*) FROM events GROUP BY status, verdict
+			UNION ALL SELECT 'watched', verdict, watched, 0 FROM event_counts
+			UNION ALL SELECT 'watched', verdict, 0, sum(watched) FROM events GROUP BY verdict)
 		GROUP BY status, verdict HAVING sum(counted) <> sum(there)`},
 	{"a paid order has paid_at and received what it says", `
 		SELECT order_id || ' is ' || status FROM orders
 		WHERE status IN ('paid', 'partially_refunded', 'refunded', 'disputed', 'charged_back') AND paid_at IS NULL`},
 	{"order.paid was recorded for what is paid", `
-		SELECT o.order_id FROM orders o WHERE o.status = 'paid' AND o.closed_at IS NULL AND o.attention = '[]'
+		SELECT o.order_id FROM orders o WHERE o.status = 'paid' AND o.closed_at IS NULL AND o.charged_back_minor = 0
 			AND NOT EXISTS (SELECT 1 FROM operations p WHERE p.order_id = o.id AND p.name = 'order.paid')`},
+	{"an order holds all of its items or none, as its money says", `
+		SELECT o.tenant || '/' || o.order_id || printf(' is %s and holds %d of %d × ', o.status, held, sold) || sku FROM (
+			SELECT id, sku, sum(sold) AS sold, sum(held) AS held FROM (
+				SELECT o.id, json_extract(i.value, '$.sku') AS sku, json_extract(i.value, '$.quantity') AS sold, 0 AS held
+				FROM orders o, json_each(o.items) i
+				UNION ALL SELECT order_id, sku, 0, quantity FROM stock_moves)
+			GROUP BY id, sku) x JOIN orders o ON o.id = x.id
+		WHERE CASE
+			WHEN o.paid_at IS NULL THEN held <> 0
+			WHEN o.status = 'refunded' THEN held NOT IN (0, sold)
+			ELSE held <> sold END`},
+	{"stock is what was counted less what was taken since", `
+		SELECT s.tenant || '/' || s.sku || printf(': %d on hand, but %d were counted and %d taken since', s.on_hand, s.counted, taken)
+		FROM (
+			SELECT s.tenant, s.sku, coalesce(sum(m.quantity), 0) AS taken
+			FROM stock s LEFT JOIN (stock_moves m JOIN orders o ON o.id = m.order_id)
+				ON m.sku = s.sku AND o.tenant = s.tenant AND m.id > s.counted_after
+			GROUP BY s.tenant, s.sku) x JOIN stock s ON s.tenant = x.tenant AND s.sku = x.sku
+		WHERE s.on_hand <> s.counted - taken`},
+	{"attention holds nothing that was acknowledged", `
+		SELECT o.order_id || ': ' || k.word || ' of ' || k.cause FROM orders o, json_each(o.attention) a
+		JOIN acks k ON k.order_id = o.id AND k.word = json_extract(a.value, '$.word') AND k.cause = json_extract(a.value, '$.cause')`},
 	{"a finished event has an end", `
 		SELECT event_id || ' is ' || status FROM events WHERE status <> 'pending' AND done_at IS NULL`},
 }

@@ -102,12 +102,12 @@ type OperationView struct {
 	RecordedAt Time   `json:"recorded_at"`
 }
 
-// TimelineItem is one thing that happened to an order: an event, an entry, an
-// operation or a person's act, told in words.
+// TimelineItem is one thing that happened to an order: an event, an entry, a
+// stock move, an operation or a person's act, told in words.
 type TimelineItem struct {
 	At    Time   `json:"at"`   // when paidonce learned or did it
-	Kind  string `json:"kind"` // event | entry | operation | act
-	ID    string `json:"id"`   // event id, object, operation name or act
+	Kind  string `json:"kind"` // event | entry | stock | operation | act
+	ID    string `json:"id"`   // event id, object, sku, operation name or act
 	Text  string `json:"text"`
 	Event string `json:"event,omitempty"`
 }

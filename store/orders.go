@@ -104,6 +104,9 @@ func (s *Store) adopt(t *Tx, gr *group, session payment.Fact, customer Customer)
 		TotalMinor: session.Snapshot.Amount.Minor, Currency: session.Snapshot.Currency,
 		Refs: []string{session.ID}, Items: []Item{}, Customer: customer, Metadata: map[string]string{},
 	}
+	if sold, ok := s.opt.Links[session.PaymentLink()]; ok {
+		r.Items = append(r.Items, sold)
+	}
 	row, err := findOrderRow(t, r.Tenant, r.ID)
 	if err != nil {
 		return 0, err

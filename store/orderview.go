@@ -1,7 +1,6 @@
 package store
 
 import (
-	"cmp"
 	"context"
 	"database/sql"
 	"encoding/base64"
@@ -132,96 +131,6 @@ func orderDetail(q querier, row int64) (OrderDetail, error) {
 		}
 	}
 	return d, d.addHistory(q, row)
-}
-
-// addHistory fills in entries, operations and the timeline.
-func (d *OrderDetail) addHistory(q querier, row int64) error {
-	type at struct {
-		TimelineItem
-		seq int64
-	}
-	var line []at
-	d.Entries, d.Operations, d.Timeline = []Entry{}, []OperationView{}, []TimelineItem{}
-
-	rows, err := q.query(`
-		SELECT n.account, n.object, n.amount_minor, n.currency, n.occurred_at, coalesce(e.event_id, ''), n.recorded_at, n.id
-		FROM entries n LEFT JOIN events e ON e.id = n.event WHERE n.order_id = ? ORDER BY n.id`, row)
-	_, err = collect(rows, err, func(r *sql.Rows, e *Entry) error {
-		var recorded Time
-		var id int64
-		if err := r.Scan(&e.Account, &e.Object, &e.AmountMinor, &e.Currency, &e.OccurredAt, &e.Event, &recorded, &id); err != nil {
-			return err
-		}
-		d.Entries = append(d.Entries, *e)
-		line = append(line, at{TimelineItem{At: recorded, Kind: "entry", ID: e.Object, Event: e.Event,
-			Text: e.Account + " " + payment.FormatMinor(e.AmountMinor, e.Currency) + " for " + e.Object}, id})
-		return nil
-	})
-	if err != nil {
-		return fmt.Errorf("entries: %w", err)
-	}
-
-	rows, err = q.query(`SELECT name, occurred_at, recorded_at, id FROM operations WHERE order_id = ? ORDER BY id`, row)
-	_, err = collect(rows, err, func(r *sql.Rows, o *OperationView) error {
-		var id int64
-		if err := r.Scan(&o.Name, &o.OccurredAt, &o.RecordedAt, &id); err != nil {
-			return err
-		}
-		d.Operations = append(d.Operations, *o)
-		line = append(line, at{TimelineItem{At: o.RecordedAt, Kind: "operation", ID: o.Name, Text: "recorded " + o.Name}, id})
-		return nil
-	})
-	if err != nil {
-		return fmt.Errorf("operations: %w", err)
-	}
-
-	rows, err = q.query(`
-		SELECT event_id, type, status, verdict, reason, coalesce(done_at, received_at), id FROM events WHERE order_id = ? ORDER BY id`, row)
-	_, err = collect(rows, err, func(r *sql.Rows, e *Event) error {
-		var id int64
-		var when Time
-		if err := r.Scan(&e.ID, &e.Type, &e.Status, &e.Verdict, &e.Reason, &when, &id); err != nil {
-			return err
-		}
-		text := e.Type + ": " + e.Status + ", " + e.Verdict
-		if e.Reason != "" {
-			text += " (" + e.Reason + ")"
-		}
-		line = append(line, at{TimelineItem{At: when, Kind: "event", ID: e.ID, Event: e.ID, Text: text}, id})
-		return nil
-	})
-	if err != nil {
-		return fmt.Errorf("events: %w", err)
-	}
-
-	rows, err = q.query(`SELECT at, actor, act, object, note, id FROM acts WHERE order_id = ? ORDER BY id`, row)
-	_, err = collect(rows, err, func(r *sql.Rows, it *TimelineItem) error {
-		var actor, object, note string
-		var id int64
-		if err := r.Scan(&it.At, &actor, &it.ID, &object, &note, &id); err != nil {
-			return err
-		}
-		it.Kind = "act"
-		it.Text = strings.Join(slices.DeleteFunc([]string{it.ID, object, "by " + actor}, func(s string) bool { return s == "" }), " ")
-		if note != "" {
-			it.Text += ": " + note
-		}
-		line = append(line, at{*it, id})
-		return nil
-	})
-	if err != nil {
-		return fmt.Errorf("acts: %w", err)
-	}
-
-	// In one instant a cause stands before what it caused.
-	rank := map[string]int{"act": 0, "event": 1, "entry": 2, "operation": 3}
-	slices.SortStableFunc(line, func(a, b at) int {
-		return cmp.Or(cmp.Compare(a.At, b.At), cmp.Compare(rank[a.Kind], rank[b.Kind]), cmp.Compare(a.seq, b.seq))
-	})
-	for _, l := range line {
-		d.Timeline = append(d.Timeline, l.TimelineItem)
-	}
-	return nil
 }
 
 // ListOrders returns a page of orders, newest first.

@@ -18,15 +18,17 @@ type Problem struct {
 type Code string
 
 const (
-	CodeNotFound        Code = "not_found"         // no such order, event or object
-	CodeInvalid         Code = "invalid"           // a field is wrong; Fields says which and why
-	CodeOrderConflict   Code = "order_conflict"    // the order exists with other content, or an id belongs to another order
-	CodeOrderPaid       Code = "order_paid"        // a paid order cannot be edited or closed
-	CodeAmbiguous       Code = "ambiguous"         // the event id exists in several scopes
-	CodePayloadGone     Code = "payload_gone"      // the payload was purged: nothing to run again
-	CodeNotDismissible  Code = "not_dismissible"   // neither unlinked nor quarantined
-	CodeNothingToAccept Code = "nothing_to_accept" // that payment holds no money in suspense for this order
-	CodeUnavailable     Code = "unavailable"       // not committed, or not known to be: try again
+	CodeNotFound         Code = "not_found"         // no such order, event or object
+	CodeInvalid          Code = "invalid"           // a field is wrong; Fields says which and why
+	CodeOrderConflict    Code = "order_conflict"    // the order exists with other content, or an id belongs to another order
+	CodeOrderPaid        Code = "order_paid"        // a paid order cannot be edited or closed
+	CodeAmbiguous        Code = "ambiguous"         // the event id exists in several scopes
+	CodePayloadGone      Code = "payload_gone"      // the payload was purged: nothing to run again
+	CodeNotDismissible   Code = "not_dismissible"   // neither unlinked nor quarantined
+	CodeNothingToAccept  Code = "nothing_to_accept" // that payment holds no money in suspense for this order
+	CodeAlreadyFulfilled Code = "already_fulfilled" // order.paid is recorded, and happens once
+	CodeNotFulfillable   Code = "not_fulfillable"   // the order's money went back
+	CodeUnavailable      Code = "unavailable"       // not committed, or not known to be: try again
 )
 
 // FieldProblem is what is wrong with one field of a request.

@@ -53,7 +53,10 @@ func (p *problems) add(field, format string, args ...any) {
 	*p = append(*p, FieldProblem{field, fmt.Sprintf(format, args...)})
 }
 
-func (p problems) err() error {
+func (p problems) err() error { return p.invalid("order") }
+
+// invalid returns the Problem of a what that has some.
+func (p problems) invalid(what string) error {
 	if len(p) == 0 {
 		return nil
 	}
@@ -61,7 +64,7 @@ func (p problems) err() error {
 	for i, f := range p {
 		fields[i] = f.Field + ": " + f.Problem
 	}
-	return &Problem{Code: CodeInvalid, Message: "invalid order: " + strings.Join(fields, "; "), Fields: p}
+	return &Problem{Code: CodeInvalid, Message: "invalid " + what + ": " + strings.Join(fields, "; "), Fields: p}
 }
 
 // newRegistration checks n and fills in what it leaves out. The error is a
@@ -162,6 +165,13 @@ func checkID(bad *problems, field, id string) {
 
 func printable(s string) bool {
 	return utf8.ValidString(s) && !strings.ContainsFunc(s, unicode.IsControl)
+}
+
+// checkNote bounds what a person writes beside an act.
+func checkNote(bad *problems, note string) {
+	if len(note) > 500 || !printable(note) {
+		bad.add("note", "must be at most 500 bytes of printable text")
+	}
 }
 
 func checkItems(bad *problems, items []Item) {

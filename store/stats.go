@@ -23,10 +23,10 @@ func (s *Store) Stats(ctx context.Context) (Stats, error) {
 	err := s.read(ctx, func(q querier) error {
 		type place struct {
 			status, verdict string
-			n               int64
+			n, watched      int64
 		}
-		rows, err := q.query(`SELECT status, verdict, n FROM event_counts WHERE n > 0 ORDER BY status, verdict`)
-		places, err := collect(rows, err, func(r *sql.Rows, p *place) error { return r.Scan(&p.status, &p.verdict, &p.n) })
+		rows, err := q.query(`SELECT status, verdict, n, watched FROM event_counts WHERE n > 0 ORDER BY status, verdict`)
+		places, err := collect(rows, err, func(r *sql.Rows, p *place) error { return r.Scan(&p.status, &p.verdict, &p.n, &p.watched) })
 		if err != nil {
 			return err
 		}
@@ -35,8 +35,8 @@ func (s *Store) Stats(ctx context.Context) (Stats, error) {
 			switch {
 			case p.status == "quarantined":
 				st.Quarantined += p.n
-			case p.verdict == "unlinked":
-				st.Unlinked = p.n
+			case p.verdict == "unlinked" && s.opt.Unlinked != "ignore":
+				st.Unlinked = p.watched
 			case p.verdict == "retrying":
 				st.Retries = p.n
 			}

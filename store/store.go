@@ -62,10 +62,14 @@ type Options struct {
 	Scopes   map[string]string // source name → "stripe:self:test": remembered, others refused (Serve)
 	Adopt    []string          // Payment Links that become orders: ids, or "*"
 	Unlinked string            // "watch" or "ignore": whether unlinked money is worth a look
+	Links    map[string]Item   // Payment Link → what an order that is adopted from it sells
 	Actor    string            // "api" or "cli": who acts
 	Listen   string            // told to the loser of the lock
 	Now      func() time.Time
 	Log      *slog.Logger
+
+	StockLow    int64 // on hand at or under it is attention low_stock; 0 is off
+	StockReturn bool  // a full refund gives back the stock that its order took
 
 	// Testpoint, when set, is called at named points inside write
 	// transactions, so that a test can end the process there. No flag and no

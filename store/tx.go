@@ -23,6 +23,8 @@ type Tx struct {
 	counts   map[[2]string]int64 // event_counts: changes of this transaction
 	opCounts map[[2]string]int64 // and of the current op
 
+	watched, opWatched int64 // the same for events.watched
+
 	testpoint func(string)
 }
 
@@ -31,6 +33,7 @@ var background = context.Background()
 func (t *Tx) begin(now Time) error {
 	t.now, t.spoilt = now, false
 	clear(t.counts)
+	t.watched = 0
 	return t.raw("BEGIN IMMEDIATE")
 }
 
@@ -45,6 +48,13 @@ func (t *Tx) commit() error {
 			return fmt.Errorf("count events: %w", err)
 		}
 	}
+	if t.watched != 0 {
+		if _, err := t.exec(`
+			INSERT INTO event_counts (status, verdict, n, watched) VALUES ('done', 'unlinked', 0, ?)
+			ON CONFLICT (status, verdict) DO UPDATE SET watched = watched + excluded.watched`, t.watched); err != nil {
+			return fmt.Errorf("count events: %w", err)
+		}
+	}
 	return t.raw("COMMIT")
 }
 
@@ -56,6 +66,7 @@ func (t *Tx) rollbackTo() error { return errors.Join(t.raw("ROLLBACK TO op"), t.
 func (t *Tx) startOp() {
 	t.wrote = false
 	clear(t.opCounts)
+	t.opWatched = 0
 }
 
 // count notes that an event entered (+1) or left (-1) a place.
@@ -66,7 +77,18 @@ func (t *Tx) count(status, verdict string, n int64) {
 	t.opCounts[[2]string{status, verdict}] += n
 }
 
+// watch notes that events.watched of a row went from was to is.
+func (t *Tx) watch(was, is bool) {
+	switch {
+	case is && !was:
+		t.opWatched++
+	case was && !is:
+		t.opWatched--
+	}
+}
+
 func (t *Tx) keepCounts() {
+	t.watched += t.opWatched
 	if t.counts == nil {
 		t.counts = map[[2]string]int64{}
 	}
