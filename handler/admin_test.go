@@ -442,6 +442,8 @@ func TestWhatTheStoreSays(t *testing.T) {
 		{&store.Problem{Code: store.CodePayloadGone, Message: "m"}, 409, "payload_gone"},
 		{&store.Problem{Code: store.CodeNotDismissible, Message: "m"}, 409, "not_dismissible"},
 		{&store.Problem{Code: store.CodeNothingToAccept, Message: "m"}, 409, "nothing_to_accept"},
+		{&store.Problem{Code: store.CodeAlreadyFulfilled, Message: "m"}, 409, "already_fulfilled"},
+		{&store.Problem{Code: store.CodeNotFulfillable, Message: "m"}, 409, "not_fulfillable"},
 		{fmt.Errorf("x: BODYINNER: %w", &store.Problem{Code: store.CodeUnavailable, Message: "m"}), 503, "unavailable"},
 		{&store.Problem{Code: "new_code", Message: "BODYINNER"}, 500, "internal"},
 		{fmt.Errorf("read: BODYINNER: %w", context.DeadlineExceeded), 503, "unavailable"},

@@ -43,10 +43,8 @@ func (h *Handler) showEvent(c call) (answer, error) {
 
 // requeueEvent is POST /v1/events/{event_id}/requeue. It needs no body.
 func (h *Handler) requeueEvent(c call) (answer, error) {
-	if len(c.body) > 0 {
-		if err := readObject(c.body, members{}); err != nil {
-			return answer{}, err
-		}
+	if err := noFields(c.body); err != nil {
+		return answer{}, err
 	}
 	e, err := h.store.RequeueEvent(c.ctx, c.params.Get("scope"), c.id)
 	if err != nil {

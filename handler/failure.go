@@ -93,15 +93,17 @@ func invalid(fields []store.FieldProblem) error {
 
 // statuses are the HTTP statuses of what the store says to its callers.
 var statuses = map[store.Code]int{
-	store.CodeNotFound:        http.StatusNotFound,
-	store.CodeInvalid:         http.StatusUnprocessableEntity,
-	store.CodeOrderConflict:   http.StatusConflict,
-	store.CodeOrderPaid:       http.StatusConflict,
-	store.CodeAmbiguous:       http.StatusConflict,
-	store.CodePayloadGone:     http.StatusConflict,
-	store.CodeNotDismissible:  http.StatusConflict,
-	store.CodeNothingToAccept: http.StatusConflict,
-	store.CodeUnavailable:     http.StatusServiceUnavailable,
+	store.CodeNotFound:         http.StatusNotFound,
+	store.CodeInvalid:          http.StatusUnprocessableEntity,
+	store.CodeOrderConflict:    http.StatusConflict,
+	store.CodeOrderPaid:        http.StatusConflict,
+	store.CodeAmbiguous:        http.StatusConflict,
+	store.CodePayloadGone:      http.StatusConflict,
+	store.CodeNotDismissible:   http.StatusConflict,
+	store.CodeNothingToAccept:  http.StatusConflict,
+	store.CodeAlreadyFulfilled: http.StatusConflict,
+	store.CodeNotFulfillable:   http.StatusConflict,
+	store.CodeUnavailable:      http.StatusServiceUnavailable,
 }
 
 // asFailure turns any error into what the caller may see of it. What was not

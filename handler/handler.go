@@ -45,6 +45,9 @@ type Orders interface {
 	EditOrder(ctx context.Context, tenant, id string, change store.NewOrder) (store.Order, error)
 	LinkOrder(ctx context.Context, tenant, id, object string) (store.Order, error)
 	AcceptPayment(ctx context.Context, tenant, id, object string) (store.Order, error)
+	AckAttention(ctx context.Context, tenant, id, word, note string) (store.Order, error)
+	FulfilOrder(ctx context.Context, tenant, id string) (store.Order, error)
+	ForgetOrder(ctx context.Context, tenant, id string) (store.Order, error)
 	FindOrder(ctx context.Context, tenant, id string) (store.OrderDetail, error)
 	ListOrders(ctx context.Context, f store.OrderFilter) (store.Page[store.Order], error)
 }

@@ -43,6 +43,15 @@ func readObject(body []byte, want members) error {
 	return nil
 }
 
+// noFields reads the body of a request that needs none: nothing, or an object
+// that holds nothing.
+func noFields(body []byte) error {
+	if len(body) == 0 {
+		return nil
+	}
+	return readObject(body, members{})
+}
+
 func (in input) wrong(format string, args ...any) {
 	*in.bad = append(*in.bad, store.FieldProblem{Field: in.path, Problem: fmt.Sprintf(format, args...)})
 }

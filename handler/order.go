@@ -136,6 +136,47 @@ func (h *Handler) acceptPayment(c call) (answer, error) {
 	return reply(http.StatusOK, o)
 }
 
+// ackAttention is POST /v1/orders/{id}/ack {"attention","note"}. The note may
+// be left out.
+func (h *Handler) ackAttention(c call) (answer, error) {
+	var word, note string
+	err := readObject(c.body, members{
+		"attention": func(in input) { in.text(&word) },
+		"note":      func(in input) { in.text(&note) },
+	})
+	if err != nil {
+		return answer{}, err
+	}
+	if word == "" {
+		return answer{}, invalid([]store.FieldProblem{{Field: "attention", Problem: "is required: a word that the order shows, such as double_payment"}})
+	}
+	return replyOrder(h.store.AckAttention(c.ctx, c.tenant(), c.id, word, note))
+}
+
+// fulfilOrder is POST /v1/orders/{id}/fulfil. It needs no body.
+func (h *Handler) fulfilOrder(c call) (answer, error) {
+	if err := noFields(c.body); err != nil {
+		return answer{}, err
+	}
+	return replyOrder(h.store.FulfilOrder(c.ctx, c.tenant(), c.id))
+}
+
+// forgetOrder is POST /v1/orders/{id}/forget. It needs no body.
+func (h *Handler) forgetOrder(c call) (answer, error) {
+	if err := noFields(c.body); err != nil {
+		return answer{}, err
+	}
+	return replyOrder(h.store.ForgetOrder(c.ctx, c.tenant(), c.id))
+}
+
+// replyOrder answers with an order as it stands after an act.
+func replyOrder(o store.Order, err error) (answer, error) {
+	if err != nil {
+		return answer{}, err
+	}
+	return reply(http.StatusOK, o)
+}
+
 // oneText reads a body that holds one required string.
 func oneText(body []byte, name string) (string, error) {
 	var text string
