@@ -1,0 +1,302 @@
+package stripefake_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"maps"
+	"math/rand/v2"
+	"slices"
+	"strings"
+	"sync"
+	"testing"
+
+	"paidonce/store"
+	"paidonce/store/storetest"
+	"paidonce/worker/stripefake"
+)
+
+// plan is how one life reaches a store: what arrives in which round, and when
+// the shop registers its orders.
+type plan struct {
+	life   stripefake.Life
+	rounds [][]byte
+	at     map[int][]stripefake.Order // registrations before a round
+}
+
+func newPlan(l stripefake.Life, permutation int) plan {
+	rng := rand.New(rand.NewPCG(l.Seed, 0xa110+uint64(permutation)))
+	p := plan{life: l, at: map[int][]stripefake.Order{}}
+	if len(l.Events) > 0 {
+		for _, i := range arrivals(rng, len(l.Events)) {
+			// Two deliveries of one event differ in pending_webhooks.
+			p.rounds = append(p.rounds, l.Events[i].Body(1+rng.IntN(3)))
+		}
+	}
+	for _, o := range registered(l) {
+		round := rng.IntN(len(p.rounds) + 1)
+		p.at[round] = append(p.at[round], o)
+	}
+	return p
+}
+
+// adopts reports whether the store adopts the Payment Links of a life.
+func adopts(l stripefake.Life) bool { return l.Seed%2 == 0 }
+
+func link(l stripefake.Life) string { return fmt.Sprintf("plink_%d", l.Seed) }
+
+// forStore takes away what a store cannot be told in any order: that the shop
+// closed an order, which it does only after asking Stripe; and the ids that tie
+// a Payment Link's payment to a registered order, since with adoption that
+// order or the adopted one has it, whoever was first, and the second is refused.
+func forStore(l stripefake.Life) stripefake.Life {
+	l.Orders = slices.Clone(l.Orders)
+	for i := range l.Orders {
+		l.Orders[i].Closed = 0
+	}
+	if !adopts(l) {
+		return l
+	}
+	for _, p := range truths(l) {
+		if p.session == nil || p.session.Link == "" {
+			continue
+		}
+		for i := range l.Orders {
+			o := &l.Orders[i]
+			o.Refs = slices.DeleteFunc(slices.Clone(o.Refs), func(id string) bool { return slices.Contains(p.ids, id) })
+			if slices.Contains(p.ids, o.PaymentIntent) {
+				o.PaymentIntent = ""
+			}
+		}
+	}
+	return l
+}
+
+// adopted are the orders that a store makes of a life's Payment Links: those of
+// completed sessions, at Stripe's price.
+func adopted(l stripefake.Life) []stripefake.Order {
+	var orders []stripefake.Order
+	for _, p := range truths(l) {
+		if s := p.session; s != nil && s.Link != "" && s.Status == stripefake.SessionComplete && adopts(l) {
+			orders = append(orders, stripefake.Order{ID: s.ID, Currency: s.Currency, Total: s.Pricing.Total(), Policy: "exact", Refs: []string{s.ID}})
+		}
+	}
+	return orders
+}
+
+// liveInStore carries plans out in one store, round by round, each life's next
+// event beside those of the others.
+func liveInStore(t *testing.T, plans []plan) *store.Store {
+	t.Helper()
+	s, _ := storetest.Open(t, func(o *store.Options) {
+		for _, p := range plans {
+			if adopts(p.life) {
+				o.Adopt = append(o.Adopt, link(p.life))
+			}
+		}
+	})
+	rounds := 0
+	for _, p := range plans {
+		rounds = max(rounds, len(p.rounds))
+	}
+	for round := range rounds + 1 {
+		var arriving [][]byte
+		for _, p := range plans {
+			for _, o := range p.at[round] {
+				register(t, s, o)
+			}
+			if round < len(p.rounds) {
+				arriving = append(arriving, p.rounds[round])
+			}
+		}
+		deliverTogether(t, s, arriving)
+		storetest.Work(t, s)
+		if round%25 == 24 {
+			storetest.Check(t, s)
+		}
+	}
+	storetest.Check(t, s)
+	return s
+}
+
+func register(t *testing.T, s *store.Store, o stripefake.Order) {
+	t.Helper()
+	storetest.Register(t, s, o.ID, o.Total, o.Currency, func(n *store.NewOrder) {
+		n.AmountPolicy, n.AllowDiscount, n.Refs = &o.Policy, &o.AllowDiscount, o.Refs
+		if o.PaymentIntent != "" {
+			n.PaymentIntent = &o.PaymentIntent
+		}
+	})
+}
+
+// deliverTogether stores bodies as so many deliveries at once, which share
+// their commits.
+func deliverTogether(t *testing.T, s *store.Store, bodies [][]byte) {
+	t.Helper()
+	errs := make([]error, len(bodies))
+	var wg sync.WaitGroup
+	for i, body := range bodies {
+		wg.Go(func() { _, errs[i] = s.AddEvent(context.Background(), storetest.NewEvent(string(body))) })
+	}
+	wg.Wait()
+	if err := errors.Join(errs...); err != nil {
+		t.Fatal(err)
+	}
+}
+
+// stored writes what a store has of an order, as far as it must not depend on
+// the order of arrival.
+func stored(t *testing.T, s *store.Store, id string) (string, store.OrderDetail) {
+	t.Helper()
+	o := storetest.Order(t, s, id)
+	var b strings.Builder
+	fmt.Fprintf(&b, "%s: %s received %d refunded %d pending %d charged back %d suspense %d paid at %d\n", id, o.Status,
+		o.ReceivedMinor, o.RefundedMinor, o.RefundPendingMinor, o.ChargedBackMinor, o.SuspenseMinor, o.PaidAt)
+	fmt.Fprintf(&b, "%s: attention %v\n", id, attentionOf(o))
+	sums := map[string]int64{}
+	for _, e := range o.Entries {
+		sums[e.Object+" "+e.Account+" "+e.Currency] += e.AmountMinor
+	}
+	for _, k := range slices.Sorted(maps.Keys(sums)) {
+		if sums[k] != 0 {
+			fmt.Fprintf(&b, "%s: books %s %d\n", id, k, sums[k])
+		}
+	}
+	return b.String(), o
+}
+
+func attentionOf(o store.OrderDetail) []string {
+	var list []string
+	for _, a := range o.AttentionDetail {
+		if a.Word != "oversold" { // whether there was enough depends on who came first
+			list = append(list, a.Word+" "+a.Cause)
+		}
+	}
+	slices.Sort(list)
+	return list
+}
+
+// untrueStored holds what a store has of a life's orders against what they ought
+// to have come to.
+func untrueStored(l stripefake.Life, have map[string]store.OrderDetail) []string {
+	var wrong []string
+	blame := func(id, what string, got, want any) {
+		if g, w := fmt.Sprint(got), fmt.Sprint(want); g != w {
+			wrong = append(wrong, fmt.Sprintf("order %s: %s is %s, truly %s", id, what, g, w))
+		}
+	}
+	want := expect(l)
+	for _, id := range slices.Sorted(maps.Keys(have)) {
+		got, want := have[id], want[id]
+		names := map[string]int{}
+		for _, op := range got.Operations {
+			if names[op.Name]++; names[op.Name] > 1 {
+				wrong = append(wrong, fmt.Sprintf("order %s: %s was recorded twice", id, op.Name))
+			}
+		}
+		if len(l.Lost) > 0 {
+			continue // the truth cannot be known
+		}
+		for _, op := range want.Operations {
+			if names[op] == 0 {
+				wrong = append(wrong, fmt.Sprintf("order %s: %s was not recorded", id, op))
+			}
+		}
+		if !want.ambiguous {
+			blame(id, "status", got.Status, want.Status)
+		}
+		blame(id, "money", []int64{got.ReceivedMinor, got.RefundedMinor, got.RefundPendingMinor, got.ChargedBackMinor, got.SuspenseMinor},
+			[]int64{want.Received, want.Refunded, want.Pending, want.ChargedBack, want.Suspense})
+		blame(id, "paid at", int64(got.PaidAt), want.PaidAt*1000)
+		blame(id, "attention", attentionOf(got), want.Attention)
+	}
+	return wrong
+}
+
+// brokenInStore lives lives in one store for each permutation, and says for each
+// seed what is wrong.
+func brokenInStore(t *testing.T, lives []stripefake.Life, permutations int) map[uint64]string {
+	t.Helper()
+	all := make([]stripefake.Life, len(lives)) // with the orders that the store makes
+	for i, l := range lives {
+		l.Orders = append(slices.Clone(l.Orders), adopted(l)...)
+		all[i] = l
+	}
+	type outcome struct {
+		texts map[uint64]string
+		have  map[uint64]map[string]store.OrderDetail
+	}
+	outcomes := make([]outcome, permutations)
+	t.Run("permutation", func(t *testing.T) {
+		for permutation := range permutations {
+			t.Run(fmt.Sprint(permutation), func(t *testing.T) {
+				t.Parallel()
+				plans := make([]plan, len(lives))
+				for i, l := range lives {
+					plans[i] = newPlan(l, permutation)
+				}
+				s := liveInStore(t, plans)
+				o := outcome{map[uint64]string{}, map[uint64]map[string]store.OrderDetail{}}
+				for _, l := range all {
+					o.have[l.Seed] = map[string]store.OrderDetail{}
+					for _, order := range registered(l) {
+						text, detail := stored(t, s, order.ID)
+						o.texts[l.Seed] += text
+						o.have[l.Seed][order.ID] = detail
+					}
+				}
+				outcomes[permutation] = o
+			})
+		}
+	})
+	wrong := map[uint64]string{}
+	for _, l := range all {
+		first := outcomes[0].texts[l.Seed]
+		for _, o := range outcomes {
+			lines := untrueStored(l, o.have[l.Seed])
+			if text := o.texts[l.Seed]; text != first {
+				lines = append(lines, "two permutations differ:\n"+difference(first, text))
+			}
+			if len(lines) > 0 {
+				wrong[l.Seed] = strings.Join(lines, "\n")
+				break
+			}
+		}
+	}
+	return wrong
+}
+
+func TestConvergenceInTheStore(t *testing.T) {
+	t.Parallel()
+	n, permutations := 200, 4
+	if testing.Short() {
+		n, permutations = 5, 2
+	}
+	var lives []stripefake.Life
+	for _, seed := range seeds(n) {
+		lives = append(lives, forStore(drawLife(seed, 0)))
+	}
+	if *lifeSeed != 0 {
+		t.Log(lives[0])
+	}
+	wrong := brokenInStore(t, lives, permutations)
+	failures := 0
+	for _, l := range lives {
+		if wrong[l.Seed] == "" {
+			continue
+		}
+		if failures++; failures > 1 {
+			t.Errorf("life %d too:\n%s", l.Seed, wrong[l.Seed])
+			continue
+		}
+		fail(t, l, func(c stripefake.Life) (text string) {
+			// A store of its own for each try. One that fails by itself, be it
+			// in the middle, is as good a finding.
+			ok := t.Run("shrinking", func(t *testing.T) { text = brokenInStore(t, []stripefake.Life{c}, permutations)[c.Seed] })
+			if !ok && text == "" {
+				text = "the store failed"
+			}
+			return text
+		})
+	}
+}
