@@ -247,15 +247,13 @@ func (a *app) withStore(ctx context.Context, fn func(*store.Store) error) error 
 
 // openStore opens the file as a guest: no lock, no migration.
 func (a *app) openStore(ctx context.Context, c *config) (*store.Store, error) {
-	return store.Open(ctx, store.Options{
-		Path:     c.db,
-		Mode:     store.Client,
-		Adopt:    c.adopt,
-		Unlinked: c.unlinked,
-		Actor:    "cli",
-		Now:      a.now,
-		Log:      a.log(),
-	})
+	return store.Open(ctx, c.ruled(store.Options{
+		Path:  c.db,
+		Mode:  store.Client,
+		Actor: "cli",
+		Now:   a.now,
+		Log:   a.log(),
+	}))
 }
 
 // usageError says that the command line is wrong, and where its help is.

@@ -10,6 +10,8 @@ import (
 	"os"
 	"strconv"
 	"strings"
+
+	"paidonce/store"
 )
 
 const (
@@ -43,6 +45,9 @@ type config struct {
 	sources     []source
 	adopt       []string
 	unlinked    string
+	links       map[string]store.Item // what Payment Links sell
+	stockLow    int64
+	stockReturn bool
 	warnings    []string // wrong enough to say, not to refuse
 }
 
@@ -84,7 +89,7 @@ func (a *app) config(o overrides) (*config, error) {
 	if err != nil {
 		return nil, err
 	}
-	c := &config{vars: vars, unlinked: "watch"}
+	c := &config{vars: vars, unlinked: "watch", stockReturn: true}
 	bad := &configError{}
 	for _, name := range settings {
 		if v, _ := vars.lookup(name); quoted(v) {

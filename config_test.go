@@ -8,6 +8,8 @@ import (
 	"slices"
 	"strings"
 	"testing"
+
+	"paidonce/store"
 )
 
 const goodSecret = "whsec_0123456789abcdef0123456789abcdef"
@@ -62,8 +64,8 @@ func TestWrongConfigurationIsRefusedByPlace(t *testing.T) {
 			[]string{`paidonce.toml:1: unknown key "debug"`, `paidonce.toml:4: unknown key "secret"`, `paidonce.toml:6: unknown key "adapt"`}},
 		{"a key in capitals is unknown", nil, "", "[[source]]\nName = \"MARK\"\n", nil, []string{`paidonce.toml:2: unknown key "Name"`}},
 		{"a secret is the key", nil, "", "[orders]\nwhsec_MARK = 1\n", nil, []string{`paidonce.toml:2: unknown key (it looks like a secret)`}},
-		{"tables of later versions are refused", nil, "", "[stock]\nlow = 3\n\n[[effect]]\nname = \"MARK\"\n", nil,
-			[]string{`paidonce.toml:1: unknown key "stock": this version does not have it yet`, `paidonce.toml:4: unknown key "effect": this version`}},
+		{"tables of later versions are refused", nil, "", "[backup]\nkeep = 3\n\n[[effect]]\nname = \"MARK\"\n", nil,
+			[]string{`paidonce.toml:1: unknown key "backup": this version does not have it yet`, `paidonce.toml:4: unknown key "effect": this version`}},
 		{"a key stands twice", nil, "", "[orders]\nunlinked = \"watch\"\nunlinked = \"MARK\"\n", nil, []string{"paidonce.toml:3: "}},
 		{"a list is wanted", nil, "", "[[source]]\nsecrets = \"env:MARK\"\n", nil, []string{`paidonce.toml:2: "secrets" must be a list of strings`}},
 		{"a number is wanted", nil, "", "[retention]\npayload_days = \"MARK\"\n", nil, []string{`paidonce.toml:2: "payload_days" must be a whole number`}},
@@ -101,6 +103,13 @@ func TestWrongConfigurationIsRefusedByPlace(t *testing.T) {
 		{"the variable makes a second stripe source", stripe, "", source1("secrets = [\"env:A\"]\naccount = \"acct_1\""), nil, []string{`STRIPE_WEBHOOK_SECRET: makes the source "stripe" beside`}},
 		{"adopt holds something else", nil, "", "[orders]\nadopt = [\"price_1\"]\n", nil, []string{"paidonce.toml:2: adopt holds ids"}},
 		{"unlinked is misspelt", nil, "", "[orders]\nunlinked = \"drop\"\n", nil, []string{"paidonce.toml:2: unlinked must be"}},
+		{"stock is not low below nothing", nil, "", "[stock]\nlow = -1\n", nil, []string{"paidonce.toml:2: low must be"}},
+		{"a word for true", nil, "", "[stock]\nreturn_on_refund = \"MARK\"\n", nil, []string{`paidonce.toml:2: "return_on_refund" must be true or false`}},
+		{"a link without anything", nil, "", "[[link]]\n", nil, []string{"paidonce.toml:1: id is missing", "paidonce.toml:1: sku is missing"}},
+		{"a link that is none", nil, "", "[[link]]\nid = \"MARK\"\nsku = \"\"\nquantity = 0\n", nil,
+			[]string{"paidonce.toml:2: id must be", "paidonce.toml:3: sku must be", "paidonce.toml:4: quantity must be"}},
+		{"a link that stands twice", nil, "", "[[link]]\nid = \"plink_1\"\nsku = \"a\"\n[[link]]\nid = \"plink_1\"\nsku = \"b\"\n", nil,
+			[]string{"paidonce.toml:5: there is a [[link]] of this id at paidonce.toml:2"}},
 		{"payload_days is zero", nil, "", "[retention]\npayload_days = 0\n", nil, []string{"paidonce.toml:2: payload_days must be"}},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
@@ -283,6 +292,12 @@ func TestWarningsAreNoErrors(t *testing.T) {
 	w.env["PAIDONCE_ADMIN_LISTEN"] = "0.0.0.0:8081"
 	w.env["SMTP_URL"] = "smtp://u:SMTPMARK@127.0.0.1:25"
 	got := strings.Join(w.config().warnings, "\n")
+	w.write("paidonce.toml", "[stock]\nreturn_on_refund = false\nlow = 3\n[[link]]\nid = \"plink_1\"\nsku = \"ebook\"\n")
+	c := w.config()
+	wantParts(t, "warnings", strings.Join(c.warnings, "\n"), "paidonce.toml:4: the link sells nothing: adopt")
+	if c.stockReturn || c.stockLow != 3 || c.links["plink_1"].Quantity != 1 {
+		t.Errorf("stock %v, %d, links %v", c.stockReturn, c.stockLow, c.links)
+	}
 	wantParts(t, "warnings", got, "PAIDONCE_ADMIN_LISTEN: the admin listener is reachable", "SMTP_URL is set, but")
 	unwanted(t, "warnings", got, "SMTPMARK")
 }
@@ -297,7 +312,7 @@ func TestTheExampleFilesAreRight(t *testing.T) {
 		t.Fatal(err)
 	}
 	t.Run("paidonce.example.toml holds every key that there is", func(t *testing.T) {
-		for _, typ := range []reflect.Type{reflect.TypeFor[fileSource](), reflect.TypeFor[fileConfig]()} {
+		for _, typ := range []reflect.Type{reflect.TypeFor[fileSource](), reflect.TypeFor[fileStock](), reflect.TypeFor[fileLink](), reflect.TypeFor[fileConfig]()} {
 			for i := range typ.NumField() {
 				if key := typ.Field(i).Tag.Get("toml"); !regexp.MustCompile(`(?m)^\[*` + key + `\b`).Match(toml) {
 					t.Errorf("%s is missing", key)
@@ -324,6 +339,9 @@ func TestTheExampleFilesAreRight(t *testing.T) {
 		c := w.config()
 		if len(c.sources) != 3 {
 			t.Errorf("%d sources; want 3", len(c.sources))
+		}
+		if want := (store.Item{SKU: "ebook", Quantity: 1}); len(c.links) != 1 || c.links["plink_1AbC"] != want || !c.stockReturn || c.stockLow != 0 {
+			t.Errorf("links %v, stock %d, %v", c.links, c.stockLow, c.stockReturn)
 		}
 	})
 }

@@ -20,6 +20,8 @@ type fileConfig struct {
 		Adopt    []string `toml:"adopt"`
 		Unlinked *string  `toml:"unlinked"`
 	} `toml:"orders"`
+	Stock     fileStock  `toml:"stock"`
+	Link      []fileLink `toml:"link"`
 	Retention struct {
 		PayloadDays *int64 `toml:"payload_days"`
 	} `toml:"retention"`
@@ -42,7 +44,9 @@ type fileSource struct {
 // wants says what kind of value a key takes, for those that take no string.
 var wants = map[string]string{
 	"source": "a table: write [[source]]", "orders": "a table: write [orders]", "retention": "a table: write [retention]",
-	"secrets": "a list of strings", "adopt": "a list of strings",
+	"stock": "a table: write [stock]", "link": "a table: write [[link]]", "low": "a whole number", "quantity": "a whole number",
+	"return_on_refund": "true or false",
+	"secrets":          "a list of strings", "adopt": "a list of strings",
 	"max_body": "a whole number", "payload_days": "a whole number",
 }
 
@@ -99,12 +103,14 @@ func (c *config) parseFile(doc []byte) error {
 	}
 	f.sources(c, file.Source)
 	f.orders(c, file)
+	f.stock(c, file.Stock)
+	f.linksSold(c, file.Link)
 	return f.orNil()
 }
 
 // unbuilt are the tables of the design that this version does nothing with.
 // To pass over them in silence would promise a mail that is never sent.
-var unbuilt = []string{"stock", "backup", "alerts", "link", "effect"}
+var unbuilt = []string{"backup", "alerts", "effect"}
 
 // unknown refuses a key. Its name is shown unless it looks like a secret that
 // slipped to the left of the "=".

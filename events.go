@@ -21,7 +21,7 @@ what came of it.`,
   paidonce events show evt_1Abc
   paidonce events requeue evt_1Abc`,
 	})
-	cmd.AddCommand(a.eventsList(), a.eventsShow(), a.eventsRequeue(), a.eventsDismiss())
+	cmd.AddCommand(a.eventsList(), a.eventsShow(), a.eventsExplain(), a.eventsRequeue(), a.eventsDismiss())
 	return cmd
 }
 

@@ -6,8 +6,12 @@
 //	paidonce serve                                  take webhooks and work on them
 //	paidonce demo                                   see what happens when things go wrong
 //	paidonce send TYPE|FILE                         sign and post a test event
-//	paidonce orders add|list|show|edit|link|accept  what the shop sells
-//	paidonce events list|show|requeue|dismiss       what the sender told us
+//	paidonce orders add|list|show|edit              what the shop sells
+//	paidonce orders link|accept|ack|fulfil|forget   what a person decides about it
+//	paidonce events list|show|explain               what the sender told us, and why it stands where it does
+//	paidonce events requeue|dismiss                 run it again, or set it aside
+//	paidonce books                                  what came in and went out, by day
+//	paidonce stock list|set                         what there is to sell
 //	paidonce stats                                  where everything stands
 //	paidonce version
 //
@@ -94,6 +98,8 @@ func (a *app) commands() *cobra.Command {
 		a.sendCommand(),
 		a.ordersCommand(),
 		a.eventsCommand(),
+		a.booksCommand(),
+		a.stockCommand(),
 		a.statsCommand(),
 		a.versionCommand(),
 	)

@@ -25,7 +25,8 @@ Amounts are in major units (12.50), JSON is in minor units (1250).`,
   paidonce orders list --attention any
   paidonce orders show A1`,
 	})
-	cmd.AddCommand(a.ordersAdd(), a.ordersList(), a.ordersShow(), a.ordersEdit(), a.ordersLink(), a.ordersAccept())
+	cmd.AddCommand(a.ordersAdd(), a.ordersList(), a.ordersShow(), a.ordersEdit(), a.ordersLink(), a.ordersAccept(),
+		a.ordersAck(), a.ordersFulfil(), a.ordersForget())
 	return cmd
 }
 

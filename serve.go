@@ -64,18 +64,16 @@ func (a *app) serve(ctx context.Context, o overrides) (err error) {
 		return err
 	}
 	log := a.serveLog()
-	opt := store.Options{
-		Path:     c.db,
-		Mode:     store.Serve,
-		Env:      c.env(),
-		Scopes:   scopes(sec.sources),
-		Adopt:    c.adopt,
-		Unlinked: c.unlinked,
-		Actor:    "api",
-		Listen:   c.listen,
-		Now:      a.now,
-		Log:      log,
-	}
+	opt := c.ruled(store.Options{
+		Path:   c.db,
+		Mode:   store.Serve,
+		Env:    c.env(),
+		Scopes: scopes(sec.sources),
+		Actor:  "api",
+		Listen: c.listen,
+		Now:    a.now,
+		Log:    log,
+	})
 	if a.adjust != nil {
 		a.adjust(&opt)
 	}
