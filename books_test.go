@@ -2,7 +2,6 @@ package main
 
 import (
 	"encoding/csv"
-	"encoding/json"
 	"log/slog"
 	"slices"
 	"strings"
@@ -105,91 +104,5 @@ func TestOnlyTextThatWouldBeAFormulaIsChanged(t *testing.T) {
 		if got := harmless(tt.in); got != tt.want {
 			t.Errorf("harmless(%q) = %q; want %q", tt.in, got, tt.want)
 		}
-	}
-}
-
-func TestTimesAreReadInEveryForm(t *testing.T) {
-	now := time.Date(2026, 3, 1, 12, 0, 0, 0, time.UTC)
-	for _, tt := range []struct{ in, want string }{
-		{"2026-02-28T10:00:00+01:00", "2026-02-28T09:00:00Z"}, {"2026-02-28", "2026-02-28T00:00:00Z"},
-		{"36h", "2026-02-28T00:00:00Z"}, {"30d", "2026-01-30T12:00:00Z"}, {"0s", "2026-03-01T12:00:00Z"},
-		{"", ""}, {"-1h", ""}, {"-1d", ""}, {"d", ""}, {"1.5d", ""}, {"yesterday", ""}, {"2026-02-30", ""}, {"1969-01-01", ""},
-	} {
-		got, ok := parseTime(tt.in, now)
-		if ok != (tt.want != "") || ok && got.UTC().Format(time.RFC3339) != tt.want {
-			t.Errorf("parseTime(%q) = %s, %v; want %q", tt.in, got, ok, tt.want)
-		}
-	}
-}
-
-func TestStockIsSetAndTaken(t *testing.T) {
-	w := newShop(t)
-	w.write("paidonce.toml", "[stock]\nlow = 1\n")
-	wantParts(t, "stock set", w.must("stock", "set", "ebook", "3"), "ebook: 3 on hand")
-	w.must("orders", "add", "--id", "A1", "--total", "12.50", "--currency", "eur", "--item", "ebook:2:6.25")
-	w.deliver(paidIntent("evt_1", "pi_1", "A1", "eur", "1250", "1767225600"))
-	wantParts(t, "stock list", w.must("stock", "list"), "SKU", "low_stock")
-	var list pageOf[struct {
-		OnHand         int64 `json:"on_hand"`
-		Taken, Counted int64
-	}]
-	w.mustJSON(&list, "stock", "list")
-	if len(list.Items) != 1 || list.Items[0].OnHand != 1 || list.Items[0].Taken != 2 || list.Items[0].Counted != 3 {
-		t.Errorf("stock %+v", list.Items)
-	}
-	wantParts(t, "orders show", w.must("orders", "show", "A1"), "took 2 × ebook")
-	if exit, _, stderr := w.run("stock", "set", "e\nbook", "3"); exit != 1 || !strings.Contains(stderr, "sku") {
-		t.Errorf("a name with a line break: exit %d, %s", exit, stderr)
-	}
-}
-
-func TestAPersonActsOnAnOrder(t *testing.T) {
-	w := newShop(t)
-	w.must("orders", "add", "--id", "A1", "--total", "99", "--currency", "eur", "--email", "ann@example.com")
-	w.deliver(paidIntent("evt_1", "pi_1", "A1", "eur", "1250", "1767225600"))
-	out := w.must("orders", "ack", "A1", "underpaid", "--note", "wrote to them")
-	wantParts(t, "orders ack", out, "A1 acknowledged", "amount_mismatch")
-	unwanted(t, "orders ack", out, "underpaid")
-	if exit, _, stderr := w.run("orders", "ack", "A1", "underpaid"); exit != 1 || !strings.Contains(stderr, "no attention underpaid") {
-		t.Errorf("a second time: exit %d, %s", exit, stderr)
-	}
-	wantParts(t, "orders fulfil", w.must("orders", "fulfil", "A1"), "A1 fulfilled")
-	var failure struct{ Error struct{ Code string } }
-	exit, _, stderr := w.run("orders", "fulfil", "A1", "--json")
-	if err := json.Unmarshal([]byte(stderr), &failure); exit != 1 || err != nil || failure.Error.Code != "already_fulfilled" {
-		t.Errorf("a second time: exit %d, %s", exit, stderr)
-	}
-	unwanted(t, "orders forget", w.must("orders", "forget", "A1"), "ann@example.com")
-	shown := w.must("orders", "show", "A1")
-	wantParts(t, "orders show", shown, "ack underpaid by cli: wrote to them", "fulfil by cli", "forget by cli", "recorded order.paid")
-	unwanted(t, "orders show", shown, "ann@example.com")
-	wantParts(t, "completion", w.must("__complete", "orders", "ack", "A1", ""), "double_payment", "oversold")
-}
-
-func TestAnEventIsExplained(t *testing.T) {
-	w := newShop(t)
-	w.must("orders", "add", "--id", "A1", "--total", "12.50", "--currency", "eur", "--item", "ebook:1")
-	w.deliver(paidIntent("evt_1", "pi_1", "A1", "eur", "1000", "1767225600"), paidIntent("evt_2", "pi_2", "B1", "eur", "700", "1767225600"))
-	wantParts(t, "a wrong amount", w.must("events", "explain", "evt_1"),
-		"evt_1 is quarantined, amount_mismatch: the order's amount_policy", "metadata.order_id of pi_1 names order A1", "received 10.00 EUR", "pi_1", "nothing would change")
-	wantParts(t, "an order that is not there", w.must("events", "explain", "evt_2"), "names order B1, which does not exist", "nothing would change")
-	w.must("events", "requeue", "evt_1")
-	w.must("orders", "edit", "A1", "--total", "10")
-	out := w.must("events", "explain", "evt_1")
-	wantParts(t, "what is to come", out, "the event would be done, applied")
-	var x struct {
-		Event eventJSON
-		Today struct {
-			Possible bool
-			Verdict  string
-		}
-	}
-	w.mustJSON(&x, "events", "explain", "evt_1")
-	if !x.Today.Possible || x.Today.Verdict != "applied" || x.Event.Verdict != "new" {
-		t.Errorf("%+v", x.Today)
-	}
-	w.must("orders", "forget", "A1")
-	if exit, _, stderr := w.run("events", "explain", "evt_nobody"); exit != 1 || !strings.Contains(stderr, "no event evt_nobody") {
-		t.Errorf("exit %d, %s", exit, stderr)
 	}
 }

