@@ -61,8 +61,11 @@ func contradiction(eventType, object string, f Fact) string {
 	case "checkout.session.expired":
 		fits = status == "expired"
 	}
-	if !fits {
-		return "the type says " + eventType + ", the object is " + status
+	if fits {
+		return ""
 	}
-	return ""
+	if !stripeWord(status) {
+		status = "in a state of its own" // what stands there is not repeated
+	}
+	return "the type says " + eventType + ", the object is " + status
 }

@@ -108,10 +108,16 @@ func ignoredKind(kind string) string {
 	if kind == "" {
 		return "the object does not say what it is"
 	}
-	if len(kind) > 60 || strings.Trim(kind, "abcdefghijklmnopqrstuvwxyz0123456789_.") != "" {
+	if !stripeWord(kind) {
 		return "no rule wants an object of this kind"
 	}
 	return "no rule wants an object of the kind " + kind
+}
+
+// stripeWord reports whether s looks like one of Stripe's words, and so may be
+// repeated in a reason.
+func stripeWord(s string) bool {
+	return len(s) <= 60 && strings.Trim(s, "abcdefghijklmnopqrstuvwxyz0123456789_.") == ""
 }
 
 // newFact starts the fact of the object in r: what every kind has.

@@ -114,6 +114,7 @@ func TestABodyThatContradictsItselfProvesNothing(t *testing.T) {
 		{"checkout.session.expired", sessionOf("cs_1"), "the object is complete"},
 		{"charge.refund.updated", chargeOf("ch_1"), "the type speaks of a refund, the object is a charge"},
 		{"charge.refunded", refundOf("re_1"), "the type speaks of a charge, the object is a refund"},
+		{"charge.failed", chargeOf("ch_1", "status=A Buyer"), "the object is in a state of its own"},
 		{"charge.disputed", disputeOf("dp_1"), ""},
 		{"charge.dispute.closed", disputeOf("dp_1", "status=lost"), ""},
 		{"charge.refund.updated", refundOf("re_1", "status=failed"), ""},

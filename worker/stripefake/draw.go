@@ -97,7 +97,7 @@ func (d *drawing) orders() {
 	d.unit = map[string]int64{"kwd": 10, "isk": 100}[currency]
 	d.unit = max(d.unit, 1)
 	names := []string{"A", "B"}
-	if !d.one(4) {
+	if !d.one(3) {
 		names = names[:1]
 	}
 	for _, name := range names {
@@ -231,7 +231,7 @@ func (d *drawing) register() {
 			continue
 		}
 		silent := o.OnSession == "" && o.OnIntent == "" && o.Reference == ""
-		if !silent && !d.one(10) {
+		if !silent && !d.one(6) {
 			continue
 		}
 		if silent && d.one(4) {

@@ -1,12 +1,12 @@
 package stripefake_test
 
 import (
-	"context"
 	"errors"
 	"fmt"
 	"maps"
 	"math/rand/v2"
 	"slices"
+	"strconv"
 	"strings"
 	"sync"
 	"testing"
@@ -94,7 +94,9 @@ func liveInStore(t *testing.T, plans []plan) *store.Store {
 				o.Adopt = append(o.Adopt, link(p.life))
 			}
 		}
+		o.StockReturn = true
 	})
+	fillStock(t, s, plans)
 	rounds := 0
 	for _, p := range plans {
 		rounds = max(rounds, len(p.rounds))
@@ -123,20 +125,51 @@ func register(t *testing.T, s *store.Store, o stripefake.Order) {
 	t.Helper()
 	storetest.Register(t, s, o.ID, o.Total, o.Currency, func(n *store.NewOrder) {
 		n.AmountPolicy, n.AllowDiscount, n.Refs = &o.Policy, &o.AllowDiscount, o.Refs
+		n.Items = []store.Item{{SKU: o.ID, Quantity: sold}}
 		if o.PaymentIntent != "" {
 			n.PaymentIntent = &o.PaymentIntent
 		}
 	})
 }
 
-// deliverTogether stores bodies as so many deliveries at once, which share
-// their commits.
+// sold is how much of a thing of its own an order sells.
+const sold = 2
+
+// fillStock puts more than enough of everything in stock.
+func fillStock(t *testing.T, s *store.Store, plans []plan) {
+	t.Helper()
+	var fill []func() error
+	for _, p := range plans {
+		for _, o := range registered(p.life) {
+			fill = append(fill, func() error {
+				_, err := s.SetStock(t.Context(), "", o.ID, 10)
+				return err
+			})
+		}
+	}
+	together(t, fill)
+}
+
+// deliverTogether stores bodies as so many deliveries at once.
 func deliverTogether(t *testing.T, s *store.Store, bodies [][]byte) {
 	t.Helper()
-	errs := make([]error, len(bodies))
+	var deliver []func() error
+	for _, body := range bodies {
+		deliver = append(deliver, func() error {
+			_, err := s.AddEvent(t.Context(), storetest.NewEvent(string(body)))
+			return err
+		})
+	}
+	together(t, deliver)
+}
+
+// together does things at once, so that they share their commits.
+func together(t *testing.T, things []func() error) {
+	t.Helper()
+	errs := make([]error, len(things))
 	var wg sync.WaitGroup
-	for i, body := range bodies {
-		wg.Go(func() { _, errs[i] = s.AddEvent(context.Background(), storetest.NewEvent(string(body))) })
+	for i, do := range things {
+		wg.Go(func() { errs[i] = do() })
 	}
 	wg.Wait()
 	if err := errors.Join(errs...); err != nil {
@@ -144,25 +177,75 @@ func deliverTogether(t *testing.T, s *store.Store, bodies [][]byte) {
 	}
 }
 
-// stored writes what a store has of an order, as far as it must not depend on
-// the order of arrival.
-func stored(t *testing.T, s *store.Store, id string) (string, store.OrderDetail) {
+// kept is what a store has of one life.
+type kept struct {
+	orders map[string]store.OrderDetail
+	taken  map[string]int64 // of each order's own thing
+	books  map[string]int64 // sums by order, object, account and currency; no order is unlinked
+	money  map[string]int64 // sums over all accounts, by currency
+}
+
+// keep reads what a store has of each life.
+func keep(t *testing.T, s *store.Store, lives []stripefake.Life) map[uint64]kept {
 	t.Helper()
-	o := storetest.Order(t, s, id)
-	var b strings.Builder
-	fmt.Fprintf(&b, "%s: %s received %d refunded %d pending %d charged back %d suspense %d paid at %d\n", id, o.Status,
-		o.ReceivedMinor, o.RefundedMinor, o.RefundPendingMinor, o.ChargedBackMinor, o.SuspenseMinor, o.PaidAt)
-	fmt.Fprintf(&b, "%s: attention %v\n", id, attentionOf(o))
-	sums := map[string]int64{}
-	for _, e := range o.Entries {
-		sums[e.Object+" "+e.Account+" "+e.Currency] += e.AmountMinor
+	all := map[uint64]kept{}
+	taken := map[string]int64{}
+	lines, err := s.ListStock(t.Context(), "")
+	if err != nil {
+		t.Fatal(err)
 	}
-	for _, k := range slices.Sorted(maps.Keys(sums)) {
-		if sums[k] != 0 {
-			fmt.Fprintf(&b, "%s: books %s %d\n", id, k, sums[k])
+	for _, line := range lines {
+		taken[line.SKU] = line.Taken
+	}
+	for _, l := range lives {
+		k := kept{orders: map[string]store.OrderDetail{}, taken: map[string]int64{}, books: map[string]int64{}, money: map[string]int64{}}
+		for _, o := range registered(l) {
+			k.orders[o.ID] = storetest.Order(t, s, o.ID)
+			k.taken[o.ID] = taken[o.ID]
+		}
+		all[l.Seed] = k
+	}
+	for f := (store.EntryFilter{}); ; {
+		page, err := s.ListEntries(t.Context(), f)
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, e := range page.Items {
+			k := all[seedOf(t, e.Object)]
+			k.books[fmt.Sprintf("%s of %q: %s %s", e.Object, e.Order, e.Account, e.Currency)] += e.AmountMinor
+			k.money[e.Currency] += e.AmountMinor
+		}
+		if f.Cursor = page.NextCursor; f.Cursor == "" {
+			return all
 		}
 	}
-	return b.String(), o
+}
+
+// seedOf is the life that an id belongs to.
+func seedOf(t *testing.T, id string) uint64 {
+	t.Helper()
+	seed, err := strconv.ParseUint(id[strings.LastIndexByte(id, 'x')+1:], 10, 64)
+	if err != nil {
+		t.Fatalf("%s is no life's: %v", id, err)
+	}
+	return seed
+}
+
+// String writes what must not depend on the order of arrival.
+func (k kept) String() string {
+	var b strings.Builder
+	for _, id := range slices.Sorted(maps.Keys(k.orders)) {
+		o := k.orders[id]
+		fmt.Fprintf(&b, "order %s: %s received %d refunded %d pending %d charged back %d suspense %d paid at %d, holds %d\n", id, o.Status,
+			o.ReceivedMinor, o.RefundedMinor, o.RefundPendingMinor, o.ChargedBackMinor, o.SuspenseMinor, o.PaidAt, k.taken[id])
+		fmt.Fprintf(&b, "order %s: attention %v\n", id, attentionOf(o))
+	}
+	for _, at := range slices.Sorted(maps.Keys(k.books)) {
+		if k.books[at] != 0 {
+			fmt.Fprintf(&b, "books %s %d\n", at, k.books[at])
+		}
+	}
+	return b.String()
 }
 
 func attentionOf(o store.OrderDetail) []string {
@@ -178,7 +261,7 @@ func attentionOf(o store.OrderDetail) []string {
 
 // untrueStored holds what a store has of a life's orders against what they ought
 // to have come to.
-func untrueStored(l stripefake.Life, have map[string]store.OrderDetail) []string {
+func untrueStored(l stripefake.Life, have kept) []string {
 	var wrong []string
 	blame := func(id, what string, got, want any) {
 		if g, w := fmt.Sprint(got), fmt.Sprint(want); g != w {
@@ -186,8 +269,8 @@ func untrueStored(l stripefake.Life, have map[string]store.OrderDetail) []string
 		}
 	}
 	want := expect(l)
-	for _, id := range slices.Sorted(maps.Keys(have)) {
-		got, want := have[id], want[id]
+	for _, id := range slices.Sorted(maps.Keys(have.orders)) {
+		got, want := have.orders[id], want[id]
 		names := map[string]int{}
 		for _, op := range got.Operations {
 			if names[op.Name]++; names[op.Name] > 1 {
@@ -209,6 +292,22 @@ func untrueStored(l stripefake.Life, have map[string]store.OrderDetail) []string
 			[]int64{want.Received, want.Refunded, want.Pending, want.ChargedBack, want.Suspense})
 		blame(id, "paid at", int64(got.PaidAt), want.PaidAt*1000)
 		blame(id, "attention", attentionOf(got), want.Attention)
+		holds := 0
+		if want.DueReceived && !want.FullyRefunded && len(got.Items) > 0 {
+			holds = sold
+		}
+		blame(id, "stock", have.taken[id], holds)
+	}
+	if len(l.Lost) == 0 {
+		ledger := map[string]int64{}
+		for _, p := range truths(l) {
+			ledger[p.currency()] += p.money.Received - p.money.Refunded - p.money.Taken
+		}
+		for currency, n := range ledger {
+			if have.money[currency] != n {
+				wrong = append(wrong, fmt.Sprintf("the accounts sum up to %d %s, the ledger to %d", have.money[currency], currency, n))
+			}
+		}
 	}
 	return wrong
 }
@@ -222,11 +321,7 @@ func brokenInStore(t *testing.T, lives []stripefake.Life, permutations int) map[
 		l.Orders = append(slices.Clone(l.Orders), adopted(l)...)
 		all[i] = l
 	}
-	type outcome struct {
-		texts map[uint64]string
-		have  map[uint64]map[string]store.OrderDetail
-	}
-	outcomes := make([]outcome, permutations)
+	outcomes := make([]map[uint64]kept, permutations)
 	t.Run("permutation", func(t *testing.T) {
 		for permutation := range permutations {
 			t.Run(fmt.Sprint(permutation), func(t *testing.T) {
@@ -235,26 +330,16 @@ func brokenInStore(t *testing.T, lives []stripefake.Life, permutations int) map[
 				for i, l := range lives {
 					plans[i] = newPlan(l, permutation)
 				}
-				s := liveInStore(t, plans)
-				o := outcome{map[uint64]string{}, map[uint64]map[string]store.OrderDetail{}}
-				for _, l := range all {
-					o.have[l.Seed] = map[string]store.OrderDetail{}
-					for _, order := range registered(l) {
-						text, detail := stored(t, s, order.ID)
-						o.texts[l.Seed] += text
-						o.have[l.Seed][order.ID] = detail
-					}
-				}
-				outcomes[permutation] = o
+				outcomes[permutation] = keep(t, liveInStore(t, plans), all)
 			})
 		}
 	})
 	wrong := map[uint64]string{}
 	for _, l := range all {
-		first := outcomes[0].texts[l.Seed]
+		first := outcomes[0][l.Seed].String()
 		for _, o := range outcomes {
-			lines := untrueStored(l, o.have[l.Seed])
-			if text := o.texts[l.Seed]; text != first {
+			lines := untrueStored(l, o[l.Seed])
+			if text := o[l.Seed].String(); text != first {
 				lines = append(lines, "two permutations differ:\n"+difference(first, text))
 			}
 			if len(lines) > 0 {
