@@ -228,7 +228,10 @@ func (s *Store) touch(t *Tx, why cause, g *graph, gr *group, touched map[int64]b
 				return err
 			}
 			touched[row] = true
-			return g.resolve(gr)
+			if err := g.resolve(gr); err != nil {
+				return err
+			}
+			// And on: whoever had the payment until now loses it.
 		}
 	}
 	if gr.order != 0 {

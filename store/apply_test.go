@@ -388,3 +388,34 @@ func TestTheDatabaseItselfKeepsThePromises(t *testing.T) {
 		t.Fatalf("a healthy file: %q, %v", broken, err)
 	}
 }
+
+func TestAPaymentOfALinkLeavesTheOrderThatItNamed(t *testing.T) {
+	session := `{"id":"evt_cs","object":"event","created":1750000001,"livemode":false,"type":"checkout.session.completed",
+		"data":{"object":{"id":"cs_1","object":"checkout.session","mode":"payment","status":"complete","payment_status":"paid",
+		"amount_total":1250,"amount_subtotal":1250,"currency":"eur","payment_intent":"pi_1","payment_link":"plink_1"}}}`
+	for _, tt := range []struct {
+		name     string
+		adopt    []string
+		sessions []string // delivered in this sequence
+	}{
+		{"adopted, the payment first", []string{"plink_1"}, []string{paid("evt_1", "pi_1"), session}},
+		{"adopted, the session first", []string{"plink_1"}, []string{session, paid("evt_1", "pi_1")}},
+		{"not adopted, the payment first", nil, []string{paid("evt_1", "pi_1"), session}},
+		{"not adopted, the session first", nil, []string{session, paid("evt_1", "pi_1")}},
+	} {
+		t.Run(tt.name, func(t *testing.T) {
+			s, _ := storetest.Open(t, func(o *store.Options) { o.Adopt = tt.adopt })
+			storetest.Register(t, s, "ORD-1", 1250, "eur")
+			for _, body := range tt.sessions {
+				storetest.Deliver(t, s, body)
+				storetest.Check(t, s)
+			}
+			wantOrder(t, s, "ORD-1", "awaiting_payment", 0, 0)
+			if tt.adopt != nil {
+				wantOrder(t, s, "cs_1", "paid", 1250, 0)
+			} else {
+				wantVerdict(t, s, "evt_1", "done", "unlinked")
+			}
+		})
+	}
+}
