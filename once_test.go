@@ -153,7 +153,11 @@ func TestKillsLoseNothingAndDoubleNothing(t *testing.T) {
 		// At any moment, but not before some were acknowledged: a slow machine
 		// must not make the test an empty one.
 		for range 1 + rng.IntN(120) {
-			<-got
+			select {
+			case <-got:
+			case <-ctx.Done():
+				t.Fatal("the service acknowledges nothing")
+			}
 		}
 		<-time.After(time.Duration(rng.IntN(5000)) * time.Microsecond)
 		d.kill()
@@ -165,9 +169,11 @@ func TestKillsLoseNothingAndDoubleNothing(t *testing.T) {
 	}
 	for id, order := range acked {
 		e, err := d.settled(ctx, id)
-		if err != nil || e.Status != "done" || e.Verdict != "applied" {
-			t.Errorf("%s was acknowledged and is %+v, %v", id, e, err)
-			continue
+		if err != nil {
+			t.Fatalf("%s was acknowledged: %v", id, err)
+		}
+		if e.Status != "done" || e.Verdict != "applied" {
+			t.Errorf("%s was acknowledged and is %+v", id, e)
 		}
 		o, err := d.order(ctx, order)
 		if err != nil || o.Status != "paid" || o.ReceivedMinor != 1250 || o.paidTimes() != 1 || len(o.Entries) != 1 {

@@ -38,9 +38,12 @@ func NewSecret(provider, text string) (Secret, error) {
 				return Secret{}, fmt.Errorf("the secret begins with %s: this is an API key, not the signing secret of a webhook endpoint (whsec_…)", prefix)
 			}
 		}
+		if text == "whsec_" {
+			return Secret{}, errors.New("the secret is empty after whsec_: anybody could sign with it")
+		}
 	case ProviderStandard:
 		var err error
-		if key, err = base64.StdEncoding.DecodeString(strings.TrimPrefix(text, "whsec_")); err != nil {
+		if key, err = base64.RawStdEncoding.DecodeString(strings.TrimRight(strings.TrimPrefix(text, "whsec_"), "=")); err != nil {
 			return Secret{}, errors.New("the secret is not base64, with or without whsec_ in front")
 		}
 		if len(key) == 0 {

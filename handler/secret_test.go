@@ -56,6 +56,8 @@ func TestASecretThatIsNoneIsRefused(t *testing.T) {
 		{"empty", ProviderStripe, "", false},
 		{"blanks", ProviderStripe, " \t\n", false},
 		{"a secret key", ProviderStripe, "sk_test_KEYMARK", false},
+		{"a prefix with nothing behind it", ProviderStripe, "whsec_", false},
+		{"base64 without its padding", ProviderStandard, "whsec_MfKQ9r8GKYqrTwjUPD8ILPZIo2LaLw", true},
 		{"a publishable key", ProviderStripe, "pk_live_KEYMARK", false},
 		{"a restricted key with a newline", ProviderStripe, " rk_test_KEYMARK\n", false},
 		{"a signing secret", ProviderStripe, "whsec_x", true},

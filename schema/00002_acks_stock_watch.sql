@@ -12,6 +12,10 @@ CREATE TABLE acks (
     PRIMARY KEY (order_id, word, cause)
 ) STRICT, WITHOUT ROWID;
 
+-- An order that was made out of a session yields to any that speaks for the
+-- payment, whichever came first.
+ALTER TABLE refs ADD COLUMN adopted INTEGER NOT NULL DEFAULT 0 CHECK (adopted IN (0, 1));
+
 -- How much of a thing the shop has. It may be less than nothing: then more was
 -- sold than there was (attention oversold). What has no row is not counted.
 CREATE TABLE stock (

@@ -419,3 +419,59 @@ func TestAPaymentOfALinkLeavesTheOrderThatItNamed(t *testing.T) {
 		})
 	}
 }
+
+// With adopt = "*" a plain session that names nothing becomes an order, until
+// something speaks for its payment: whichever of them came first.
+func TestAnAdoptedOrderYieldsToOneThatIsNamed(t *testing.T) {
+	session := `{"id":"evt_cs","object":"event","created":1750000001,"livemode":false,"type":"checkout.session.completed",
+		"data":{"object":{"id":"cs_1","object":"checkout.session","mode":"payment","status":"complete","payment_status":"paid",
+		"amount_total":1250,"amount_subtotal":1250,"currency":"eur","payment_intent":"pi_1"}}}`
+	named := paid("evt_1", "pi_1")
+	register := "register"
+	for _, tt := range []struct {
+		name  string
+		steps []string
+		refs  []string
+	}{
+		{"order, intent, session", []string{register, named, session}, nil},
+		{"order, session, intent", []string{register, session, named}, nil},
+		{"session, intent, order", []string{session, named, register}, nil},
+		{"session, order, intent", []string{session, register, named}, nil},
+		{"session, then an order with its id in refs", []string{session, register}, []string{"cs_1"}},
+		{"an order with its id in refs, then the session", []string{register, session}, []string{"cs_1"}},
+		{"session, then an order with its intent in refs", []string{session, register}, []string{"pi_1"}},
+	} {
+		t.Run(tt.name, func(t *testing.T) {
+			s, _ := storetest.Open(t, func(o *store.Options) { o.Adopt = []string{"*"} })
+			for _, step := range tt.steps {
+				if step == register {
+					storetest.Register(t, s, "ORD-1", 1250, "eur", func(n *store.NewOrder) { n.Refs = tt.refs })
+				} else {
+					storetest.Deliver(t, s, step)
+				}
+				storetest.Check(t, s)
+			}
+			wantOrder(t, s, "ORD-1", "paid", 1250, 0)
+			if o, err := s.FindOrder(context.Background(), "", "cs_1"); err == nil && (o.ReceivedMinor != 0 || o.Status == "paid" || len(o.Attention) != 0) {
+				t.Errorf("the adopted order is %s, received %d, attention %q; want it without money", o.Status, o.ReceivedMinor, o.Attention)
+			}
+		})
+	}
+}
+
+func TestMoneyInAnotherCurrencyCannotBeAccepted(t *testing.T) {
+	s, _ := storetest.Open(t)
+	storetest.Register(t, s, "ORD-1", 1250, "usd")
+	storetest.Deliver(t, s, paid("evt_1", "pi_1"))
+	if _, err := s.AcceptPayment(context.Background(), "", "ORD-1", "pi_1"); problemCode(err) != store.CodeNothingToAccept {
+		t.Errorf("accept = %v, want it refused with the reason", err)
+	}
+}
+
+func TestAnEventThatDoesNotSayWhenIsKeptForAPerson(t *testing.T) {
+	s, _ := storetest.Open(t)
+	storetest.Register(t, s, "ORD-1", 1250, "eur")
+	storetest.Deliver(t, s, strings.Replace(paid("evt_1", "pi_1"), `"created":1750000000,`, "", 1))
+	wantVerdict(t, s, "evt_1", "quarantined", "malformed")
+	wantOrder(t, s, "ORD-1", "awaiting_payment", 0, 0)
+}

@@ -167,15 +167,19 @@ func cmpString(a, b string) int {
 // ids and names all speak, and all that speak must agree. A name speaks only
 // if such an order exists, in the tenant of the event's account.
 func (g *graph) resolve(gr *group) error {
-	spoken, byHand := map[int64]bool{}, map[int64]bool{}
+	spoken, byHand, adopted := map[int64]bool{}, map[int64]bool{}, map[int64]bool{}
 	for _, id := range gr.ids {
 		var order int64
-		var hand bool
-		ok, err := one(g.q, `SELECT order_id, by_hand FROM refs WHERE object_id = ?`, []any{id}, &order, &hand)
+		var hand, own bool
+		ok, err := one(g.q, `SELECT order_id, by_hand, adopted FROM refs WHERE object_id = ?`, []any{id}, &order, &hand, &own)
 		if err != nil {
 			return fmt.Errorf("look up %s: %w", id, err)
 		}
-		if ok {
+		switch {
+		case !ok:
+		case own:
+			adopted[order] = true
+		default:
 			spoken[order] = true
 			if hand {
 				byHand[order] = true
@@ -195,6 +199,9 @@ func (g *graph) resolve(gr *group) error {
 				spoken[order] = true
 			}
 		}
+	}
+	if len(spoken) == 0 && len(gr.names) == 0 {
+		spoken = adopted // it yields to all else, whichever came first
 	}
 	orders := slices.Sorted(maps.Keys(spoken))
 	gr.order, gr.conflict = 0, nil

@@ -39,6 +39,9 @@ func (s *Store) AddEvent(ctx context.Context, e NewEvent) (Added, error) {
 	if err != nil {
 		return Added{}, err
 	}
+	if !added.Duplicate {
+		s.w.fullAt.Store(0)
+	}
 	return added, nil
 }
 

@@ -49,7 +49,7 @@ func (s *Store) registerOrder(t *Tx, r registration) (Order, bool, error) {
 		o, err := viewOrder(t, row)
 		return o, false, err
 	}
-	if row, err = s.insertOrder(t, r); err != nil {
+	if row, err = s.insertOrder(t, r, false); err != nil {
 		return Order{}, false, err
 	}
 	if err := s.act(t, "register", row, 0, "", ""); err != nil {
@@ -64,7 +64,10 @@ func (s *Store) registerOrder(t *Tx, r registration) (Order, bool, error) {
 
 // insertOrder writes the order and ties the ids that came with it. An id that
 // belongs to another order is a conflict, not a change of mind.
-func (s *Store) insertOrder(t *Tx, r registration) (int64, error) {
+//
+// An order that adopts its session ties it only until another one speaks for
+// it.
+func (s *Store) insertOrder(t *Tx, r registration, adopts bool) (int64, error) {
 	items, customer, metadata := jsonText(r.Items), jsonText(r.Customer), jsonText(r.Metadata)
 	row, err := t.insert(`
 		INSERT INTO orders (tenant, order_id, status, total_minor, currency, amount_policy, allow_discount, payment_intent,
@@ -80,8 +83,10 @@ func (s *Store) insertOrder(t *Tx, r registration) (int64, error) {
 		refs = append(slices.Clone(refs), r.PaymentIntent)
 	}
 	for _, ref := range refs {
-		n, err := t.exec(`INSERT INTO refs (object_id, order_id, by_hand, created_at) VALUES (?, ?, 0, ?)
-			ON CONFLICT (object_id) DO NOTHING`, ref, row, t.now)
+		n, err := t.exec(`
+			INSERT INTO refs (object_id, order_id, by_hand, adopted, created_at) VALUES (?, ?, 0, ?, ?)
+			ON CONFLICT (object_id) DO UPDATE SET order_id = excluded.order_id, adopted = excluded.adopted, created_at = excluded.created_at
+				WHERE adopted = 1`, ref, row, adopts, t.now)
 		if err != nil {
 			return 0, fmt.Errorf("tie %s to order %s: %w", ref, r.ID, err)
 		}
@@ -112,7 +117,7 @@ func (s *Store) adopt(t *Tx, gr *group, session payment.Fact, customer Customer)
 		return 0, err
 	}
 	if row == 0 {
-		if row, err = s.insertOrder(t, r); err != nil {
+		if row, err = s.insertOrder(t, r, true); err != nil {
 			return 0, fmt.Errorf("adopt session %s: %w", session.ID, err)
 		}
 	}
@@ -171,7 +176,7 @@ func (s *Store) LinkOrder(ctx context.Context, tenant, id, object string) (Order
 		}
 		if _, err := t.exec(`
 			INSERT INTO refs (object_id, order_id, by_hand, created_at) VALUES (?, ?, 1, ?)
-			ON CONFLICT (object_id) DO UPDATE SET order_id = excluded.order_id, by_hand = 1, created_at = excluded.created_at`,
+			ON CONFLICT (object_id) DO UPDATE SET order_id = excluded.order_id, by_hand = 1, adopted = 0, created_at = excluded.created_at`,
 			object, row, t.now); err != nil {
 			return "", fmt.Errorf("link %s to %s: %w", object, id, err)
 		}
@@ -200,6 +205,9 @@ func (s *Store) AcceptPayment(ctx context.Context, tenant, id, object string) (O
 		switch {
 		case p.Accepted:
 			return "", problem(CodeNothingToAccept, "payment %s of order %s is counted already", object, id)
+		case p.Currency != o.reg.Currency && p.ReceivedMinor != 0:
+			return "", problem(CodeNothingToAccept, "payment %s is in %s and order %s in %s: money in another currency is never counted; correct the order's currency with `orders edit`, or refund it at Stripe",
+				object, p.Currency, id, o.reg.Currency)
 		case p.ReceivedMinor == 0:
 			return "", problem(CodeNothingToAccept, "payment %s of order %s has brought no money yet", object, id)
 		}

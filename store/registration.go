@@ -158,6 +158,8 @@ func checkID(bad *problems, field, id string) {
 		bad.add(field, "must be at most %d bytes", maxIDBytes)
 	case !printable(id):
 		bad.add(field, "must be printable text without control characters")
+	case id == "." || id == "..":
+		bad.add(field, "must not be a dot or two: no URL can name it")
 	case strings.TrimSpace(id) != id:
 		bad.add(field, "must not begin or end with a space")
 	}
@@ -179,7 +181,7 @@ func checkItems(bad *problems, items []Item) {
 		at := func(name string) string { return fmt.Sprintf("items[%d].%s", i, name) }
 		checkID(bad, at("sku"), it.SKU)
 		if it.Quantity < 1 || it.Quantity > math.MaxInt32 {
-			bad.add(at("quantity"), "must be a whole number of at least 1")
+			bad.add(at("quantity"), "must be a whole number from 1 to %d", math.MaxInt32)
 		}
 		if it.UnitMinor < 0 {
 			bad.add(at("unit_minor"), "must not be negative")

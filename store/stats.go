@@ -74,6 +74,10 @@ type readiness struct {
 	err  error
 }
 
+// fullFor is how long a disk that had no room for an event counts as full, if
+// no event is stored meanwhile. Senders try again all the time.
+const fullFor = 30 * time.Second
+
 func newReadiness() readiness { return readiness{turn: make(chan struct{}, 1)} }
 
 // Ready says whether a write reaches the disk, by making one, at most once a
@@ -94,6 +98,10 @@ func (s *Store) Ready(ctx context.Context) error {
 			t.now.String())
 		return err
 	})
+	if full := s.w.fullAt.Load(); err == nil && full != 0 && int64(At(now))-full < fullFor.Milliseconds() {
+		// The probe is one small row, and there may be room for that.
+		err = fmt.Errorf("readiness: the disk had no room for an event: %w", errUnavailable)
+	}
 	if err == nil || ctx.Err() == nil { // one who could not wait knows nothing
 		s.ready.at, s.ready.err = s.opt.Now(), err
 	}

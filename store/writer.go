@@ -65,7 +65,7 @@ type writer struct {
 	mu     sync.RWMutex // held for reading while an op is put into the queue
 	closed bool
 
-	lastErr atomic.Pointer[error] // of the last group; nil after a success
+	fullAt atomic.Int64 // when the disk last had no room for an event (ms); 0 after one was stored
 }
 
 func newWriter(ctx context.Context, db *sql.DB, log *slog.Logger, now func() time.Time, testpoint func(string)) (*writer, error) {
@@ -182,10 +182,8 @@ func (w *writer) loop() {
 		}
 		for rest := group; len(rest) > 0; {
 			n, err := w.commit(rest)
-			if err != nil {
-				w.lastErr.Store(&err)
-			} else {
-				w.lastErr.Store(nil)
+			if isFull(err) {
+				w.fullAt.Store(int64(At(w.now())))
 			}
 			rest = rest[n:]
 		}
@@ -349,6 +347,12 @@ func environmental(err error) bool {
 		return true
 	}
 	return false
+}
+
+// isFull says whether err is that the disk has no room.
+func isFull(err error) bool {
+	var se *sqlite.Error
+	return errors.As(err, &se) && se.Code()&0xff == sqlite3.SQLITE_FULL
 }
 
 // Transient says whether err is about the machine and not about the row: a

@@ -230,11 +230,18 @@ func TestDiskFullIsUnavailableAndHeals(t *testing.T) {
 	if n := count(t, s, `SELECT count(*) FROM events`); n != stored {
 		t.Errorf("%d rows, want the %d that were acknowledged", n, stored)
 	}
+	if err := s.Ready(t.Context()); err == nil {
+		t.Error("Ready = nil while there is no room for an event")
+	}
 	if err := s.w.write(t.Context(), "free space", func(tx *Tx) error { return tx.raw("PRAGMA max_page_count = 100000") }); err != nil {
 		t.Fatal(err)
 	}
 	if _, err := s.AddEvent(t.Context(), big); err != nil {
 		t.Errorf("AddEvent after the disk has room again: %v", err)
+	}
+	s.ready.at = time.Time{} // as if a second had passed
+	if err := s.Ready(t.Context()); err != nil {
+		t.Errorf("Ready after the disk has room again: %v", err)
 	}
 	if n := count(t, s, `SELECT count(*) FROM events e JOIN payloads p ON p.event = e.id`); n != stored+1 {
 		t.Errorf("%d rows with a payload, want %d", n, stored+1)

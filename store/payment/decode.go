@@ -89,6 +89,9 @@ func Decode(body []byte) Event {
 	if r.err != "" {
 		return ev.without(VerdictMalformed, ev.ObjectKind+": "+r.err)
 	}
+	if ev.Created == 0 {
+		return ev.without(VerdictMalformed, "there is no created: nobody knows when it was so")
+	}
 	if why := contradiction(ev.Type, ev.ObjectKind, fact); why != "" {
 		return ev.without(VerdictMalformed, ev.ObjectKind+": "+why)
 	}
