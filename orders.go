@@ -146,24 +146,20 @@ func (f *orderFlags) clearInto(cmd *cobra.Command, n *store.NewOrder) error {
 
 // parseItem reads SKU:QUANTITY[:UNIT]. A SKU may hold colons itself.
 func parseItem(text, currency string) (store.Item, error) {
+	// A SKU with a colon is for the API: here 0:1 must be a mistake and not
+	// another SKU.
 	parts := strings.Split(text, ":")
-	for _, unit := range []int{1, 0} { // with a unit price first: SKU:2:12.50, then SKU:2
-		at := len(parts) - 1 - unit
-		if at < 1 {
-			continue
-		}
-		quantity, err := strconv.ParseInt(parts[at], 10, 64)
-		if err != nil || quantity < 1 || quantity > math.MaxInt32 {
-			continue
-		}
-		item := store.Item{SKU: strings.Join(parts[:at], ":"), Quantity: quantity}
-		if unit == 0 {
+	if len(parts) == 2 || len(parts) == 3 {
+		quantity, err := strconv.ParseInt(parts[1], 10, 64)
+		if err == nil && quantity >= 1 && quantity <= math.MaxInt32 && parts[0] != "" {
+			item := store.Item{SKU: parts[0], Quantity: quantity}
+			if len(parts) == 3 {
+				if item.UnitMinor, err = payment.ParseMajor(parts[2], currency); err != nil {
+					return item, fmt.Errorf("its unit price: %w", err)
+				}
+			}
 			return item, nil
 		}
-		if item.UnitMinor, err = payment.ParseMajor(parts[at+1], currency); err != nil {
-			return item, fmt.Errorf("its unit price: %w", err)
-		}
-		return item, nil
 	}
 	return store.Item{}, fmt.Errorf("must be SKU:QUANTITY or SKU:QUANTITY:UNIT, such as ebook:2:6.25")
 }

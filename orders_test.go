@@ -10,7 +10,7 @@ import (
 func TestAnOrderIsRegisteredOnce(t *testing.T) {
 	w := newShop(t)
 	args := []string{"orders", "add", "--id", "A1", "--total", "12.50", "--currency", "EUR", "--policy", "subtotal", "--allow-discount",
-		"--payment-intent", "pi_1", "--ref", "cs_test_1", "--item", "ebook:2:6.25", "--item", "shop:mug:1", "--email", "ann@example.com",
+		"--payment-intent", "pi_1", "--ref", "cs_test_1", "--item", "ebook:2:6.25", "--item", "mug:1", "--email", "ann@example.com",
 		"--name", "Ann", "--meta", "channel=web", "--meta", "note=a=b"}
 	var o, again orderJSON
 	w.mustJSON(&o, args...)
@@ -20,7 +20,7 @@ func TestAnOrderIsRegisteredOnce(t *testing.T) {
 		o.Metadata["channel"] != "web" || o.Metadata["note"] != "a=b" {
 		t.Errorf("order %+v", o)
 	}
-	if len(o.Items) != 2 || o.Items[0] != (store.Item{SKU: "ebook", Quantity: 2, UnitMinor: 625}) || o.Items[1] != (store.Item{SKU: "shop:mug", Quantity: 1}) {
+	if len(o.Items) != 2 || o.Items[0] != (store.Item{SKU: "ebook", Quantity: 2, UnitMinor: 625}) || o.Items[1] != (store.Item{SKU: "mug", Quantity: 1}) {
 		t.Errorf("items %+v", o.Items)
 	}
 	if again.CreatedAt != o.CreatedAt {
@@ -31,7 +31,7 @@ func TestAnOrderIsRegisteredOnce(t *testing.T) {
 		t.Errorf("other content: exit %d, %s", exit, stderr)
 	}
 	out := w.must("orders", "show", "A1")
-	wantParts(t, "orders show", out, "A1\n", "12.50 EUR (subtotal, discounts allowed)", "ann@example.com", "channel=web note=a=b", "shop:mug", "6.25 EUR", "awaiting_payment")
+	wantParts(t, "orders show", out, "A1\n", "12.50 EUR (subtotal, discounts allowed)", "ann@example.com", "channel=web note=a=b", "mug", "6.25 EUR", "awaiting_payment")
 }
 
 func TestAnOrderWithoutAnIDGetsOne(t *testing.T) {
@@ -108,6 +108,17 @@ func TestTablesStayNarrow(t *testing.T) {
 	for line := range strings.Lines(w.must("orders", "list")) {
 		if len([]rune(line)) > 100 {
 			t.Errorf("a line of %d characters: %s", len(line), line)
+		}
+	}
+}
+
+// A typo in an item must not become another SKU.
+func TestAnItemThatIsNoneIsRefused(t *testing.T) {
+	w := newShop(t)
+	for _, item := range []string{"x", "x:0", "x:0:1", "x:1:2:3", "x:-1", ":1", "x:1.5", "x:1:1,50", "shop:x:1"} {
+		exit, _, stderr := w.run("orders", "add", "--id", "A1", "--total", "1", "--currency", "eur", "--item", item)
+		if exit != 2 || !strings.Contains(stderr, "--item") {
+			t.Errorf("--item %s: exit %d, %s", item, exit, stderr)
 		}
 	}
 }
