@@ -191,8 +191,6 @@ func (s *stage) attempt(step Step) error {
 	case pi.method == Debit:
 		a.Lag("payment_intent.processing", step.Lag)
 		err = a.Process(id)
-	case pi.Status == IntentProcessing:
-		err = refuse("payment_intent_unexpected_state", "%s is with the bank", id)
 	default:
 		err = a.Succeed(id)
 	}
