@@ -379,16 +379,6 @@ func TestAnEventIDInSeveralScopesIsAmbiguous(t *testing.T) {
 	}
 }
 
-func TestTheDatabaseItselfKeepsThePromises(t *testing.T) {
-	s, _ := storetest.Open(t)
-	storetest.Register(t, s, "ORD-1", 1250, "eur")
-	storetest.Deliver(t, s, paid("evt_1", "pi_1"))
-	broken, err := s.CheckInvariants(context.Background())
-	if err != nil || len(broken) != 0 {
-		t.Fatalf("a healthy file: %q, %v", broken, err)
-	}
-}
-
 func TestAPaymentOfALinkLeavesTheOrderThatItNamed(t *testing.T) {
 	session := `{"id":"evt_cs","object":"event","created":1750000001,"livemode":false,"type":"checkout.session.completed",
 		"data":{"object":{"id":"cs_1","object":"checkout.session","mode":"payment","status":"complete","payment_status":"paid",

@@ -43,13 +43,6 @@ func TestEveryConnectionHasItsPragmas(t *testing.T) {
 
 func TestAPragmaThatDoesNotTakeIsRefused(t *testing.T) {
 	s := openTest(t)
-	db, err := openPool(s.opt, false)
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer db.Close()
-	c := db.Driver()
-	_ = c
 	bad := &connector{dsn: "file://" + s.opt.Path, path: s.opt.Path, want: [][2]string{{"synchronous", "3"}}}
 	pool := sql.OpenDB(bad)
 	defer pool.Close()
