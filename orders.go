@@ -275,7 +275,8 @@ func (a *app) ordersAccept() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "accept ORDER PAYMENT",
 		Short: "Count a payment as it is",
-		Long: `Counts a payment of the order as it is, whatever amount the order asked for.
+		Long: `Counts a payment of the order as it is, whatever amount the order asked for,
+in the currency that it asked for.
 PAYMENT is the id that orders show lists under payments.`,
 		Example: "  paidonce orders accept A1 pi_3Qabc",
 		Args:    takes("ORDER", "PAYMENT"),
