@@ -5,12 +5,20 @@ import (
 	"errors"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 )
 
 func TestEveryConnectionHasItsPragmas(t *testing.T) {
 	s := openTest(t)
+	// What P1 rests on is said here once more, so that the table above the
+	// code cannot change alone: 2 is FULL, an fsync at every COMMIT.
+	for name, want := range map[string]string{"synchronous": "2", "journal_mode": "wal", "foreign_keys": "1", "busy_timeout": "5000"} {
+		if i := slices.IndexFunc(pragmas, func(p struct{ name, set, want string }) bool { return p.name == name && p.want == want }); i < 0 {
+			t.Errorf("PRAGMA %s is not %s any more", name, want)
+		}
+	}
 	for i := range 4 { // as many as the read pool may have, at once
 		conn, err := s.reads.Conn(t.Context())
 		if err != nil {

@@ -355,11 +355,23 @@ func (s *Store) ApplyEvents(ctx context.Context, events []Decoded) []error {
 		if o != nil {
 			errs[i] = s.w.await(ctx, o)
 		}
+		if errors.Is(errs[i], errInconsistent) {
+			errs[i] = s.quarantineInconsistent(ctx, events[i].Claim)
+		}
 		if errs[i] == nil {
 			s.times.observe(timingDone, time.Duration(At(s.opt.Now())-events[i].ReceivedAt)*time.Millisecond)
 		}
 	}
 	return errs
+}
+
+// quarantineInconsistent ends an event whose order stands in a state that no
+// rule leads to. Nothing of the event has happened, and no retry can mend it.
+func (s *Store) quarantineInconsistent(ctx context.Context, c Claim) error {
+	return s.w.write(ctx, "quarantine "+c.ID, func(t *Tx) error {
+		return finish(t, c, verdict{status: "quarantined", verdict: string(payment.VerdictContradiction),
+			reason: errInconsistent.Error() + ": look at the order, then requeue the event"})
+	})
 }
 
 var errNoPayload = errors.New("the payload was purged")
