@@ -16,6 +16,14 @@ CREATE TABLE acks (
 -- payment, whichever came first.
 ALTER TABLE refs ADD COLUMN adopted INTEGER NOT NULL DEFAULT 0 CHECK (adopted IN (0, 1));
 
+-- Which orders a fact's payment was contested between, as last derived: when
+-- that ends, all of them are derived again.
+CREATE TABLE contested (
+    fact     INTEGER NOT NULL REFERENCES facts (id),
+    order_id INTEGER NOT NULL REFERENCES orders (id),
+    PRIMARY KEY (fact, order_id)
+) STRICT, WITHOUT ROWID;
+
 -- How much of a thing the shop has. It may be less than nothing: then more was
 -- sold than there was (attention oversold). What has no row is not counted.
 CREATE TABLE stock (

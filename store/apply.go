@@ -244,6 +244,13 @@ func (s *Store) touch(t *Tx, why cause, g *graph, gr *group, touched map[int64]b
 		if r.order != 0 {
 			touched[r.order] = true
 		}
+		was, err := contestedBy(t, r.row)
+		if err != nil {
+			return err
+		}
+		for _, o := range was {
+			touched[o] = true
+		}
 	}
 	for _, name := range payment.RawNames(gr.facts) {
 		row, err := findOrderRow(t, gr.tenant, name)
@@ -313,9 +320,31 @@ func conflictText(t *Tx, gr *group) (string, error) {
 	return "its ids and names belong to different orders (" + strings.Join(ids, ", ") + "): tie it to one with `orders link`", nil
 }
 
-// claimFacts notes which order claims the facts of a payment.
+// contestedBy returns the orders that a fact's payment was last contested
+// between.
+func contestedBy(q querier, fact int64) ([]int64, error) {
+	rows, err := q.query(`SELECT order_id FROM contested WHERE fact = ? ORDER BY order_id`, fact)
+	return collect(rows, err, func(r *sql.Rows, o *int64) error { return r.Scan(o) })
+}
+
+// claimFacts notes which order claims the facts of a payment, or between which
+// ones it is contested.
 func claimFacts(t *Tx, gr *group) error {
 	for _, r := range gr.rows {
+		was, err := contestedBy(t, r.row)
+		if err != nil {
+			return err
+		}
+		if !slices.Equal(was, gr.conflict) {
+			if _, err := t.exec(`DELETE FROM contested WHERE fact = ?`, r.row); err != nil {
+				return fmt.Errorf("contest fact %s: %w", r.fact.ID, err)
+			}
+			for _, o := range gr.conflict {
+				if _, err := t.exec(`INSERT INTO contested (fact, order_id) VALUES (?, ?)`, r.row, o); err != nil {
+					return fmt.Errorf("contest fact %s: %w", r.fact.ID, err)
+				}
+			}
+		}
 		if r.order == gr.order {
 			continue
 		}

@@ -465,3 +465,26 @@ func TestAnEventThatDoesNotSayWhenIsKeptForAPerson(t *testing.T) {
 	wantVerdict(t, s, "evt_1", "quarantined", "malformed")
 	wantOrder(t, s, "ORD-1", "awaiting_payment", 0, 0)
 }
+
+// A conflict that ends by itself leaves no attention behind, whichever event
+// came first.
+func TestAConflictThatEndsLeavesNoAttention(t *testing.T) {
+	first := strings.Replace(intent("evt_1", "pi_1", "succeeded", 1750000000, 1250, ""), `"latest_charge":null`, `"latest_charge":"ch_1"`, 1)
+	later := intent("evt_2", "pi_1", "succeeded", 1750000005, 1250, "")
+	for _, tt := range []struct {
+		name   string
+		bodies []string
+	}{{"the conflict comes first", []string{first, later}}, {"the conflict never shows", []string{later, first}}} {
+		t.Run(tt.name, func(t *testing.T) {
+			s, _ := storetest.Open(t)
+			storetest.Register(t, s, "ORD-A", 1250, "eur", func(n *store.NewOrder) { n.Refs = []string{"ch_1"} })
+			storetest.Register(t, s, "ORD-B", 1250, "eur", func(n *store.NewOrder) { n.Refs = []string{"pi_1"} })
+			for _, body := range tt.bodies {
+				storetest.Deliver(t, s, body)
+				storetest.Check(t, s)
+			}
+			wantOrder(t, s, "ORD-A", "awaiting_payment", 0, 0)
+			wantOrder(t, s, "ORD-B", "paid", 1250, 0)
+		})
+	}
+}

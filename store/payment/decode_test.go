@@ -186,6 +186,7 @@ func TestDecodeRefuses(t *testing.T) {
 		{"an amount in quotes", intentOf("pi_1", `amount_received="1250"`), "payment_intent: amount_received is not a plain JSON integer"},
 		{"an amount below zero", intentOf("pi_1", "amount_received=-1250"), "payment_intent: amount_received is negative"},
 		{"an amount of minus zero", intentOf("pi_1", "amount_received=-0"), "payment_intent: amount_received is not a plain JSON integer"},
+		{"an amount that sums would not hold", intentOf("pi_1", "amount_received=9223372036854775807"), "payment_intent: amount_received is more money than there is: sums would overflow"},
 		{"an amount beyond 64 bits", intentOf("pi_1", "amount_received=9223372036854775808"), "payment_intent: amount_received is not a plain JSON integer"},
 		{"an amount that is a list", intentOf("pi_1", "amount_received=[1250]"), "payment_intent: amount_received is not a plain JSON integer"},
 		{"an amount that is true", intentOf("pi_1", "amount_received=true"), "payment_intent: amount_received is not a plain JSON integer"},
@@ -227,9 +228,9 @@ func TestDecodeRefuses(t *testing.T) {
 		{"transactions that are ids", disputeOf("dp_1", `balance_transactions=["txn_1"]`), "dispute: balance_transactions: the object is not a JSON object"},
 		{"a transaction without an amount", disputeOf("dp_1", `balance_transactions=[{"id":"txn_1"}]`), "dispute: balance_transactions: amount is missing"},
 		{"a transaction without an id", disputeOf("dp_1", `balance_transactions=[{"amount":-1}]`), "dispute: balance_transactions: there is no usable id"},
-		{"a transaction with decimals", disputeOf("dp_1", `balance_transactions=[{"id":"txn_1","amount":-12.5}]`), "dispute: balance_transactions: amount is not a plain JSON integer"},
+		{"a transaction with decimals", disputeOf("dp_1", `balance_transactions=[{"id":"txn_1","amount":-12.5}]`), "dispute: balance_transactions: amount is more money than there is: sums would overflow"},
 		{"the one negative amount without an opposite", disputeOf("dp_1", `balance_transactions=[{"id":"txn_1","amount":-9223372036854775808}]`),
-			"dispute: balance_transactions: amount is not a plain JSON integer"},
+			"dispute: balance_transactions: amount is more money than there is: sums would overflow"},
 		{"a due date in words", disputeOf("dp_1", `evidence_details={"due_by":"tomorrow"}`), "dispute: evidence_details: due_by is not a time"},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
@@ -266,8 +267,8 @@ func TestDecodeTakes(t *testing.T) {
 	}{
 		{"an amount that a float would round", intentOf("pi_1", "amount_received=9007199254740993"),
 			func(f Fact) bool { return f.Sticky.Received == Minor(9007199254740993) }},
-		{"the largest amount there is", intentOf("pi_1", "amount_received=9223372036854775807"),
-			func(f Fact) bool { return f.Sticky.Received == Minor(9223372036854775807) }},
+		{"the largest amount there is", intentOf("pi_1", "amount_received=10000000000000000"),
+			func(f Fact) bool { return f.Sticky.Received == Minor(maxAmountMinor) }},
 		{"an expanded charge", intentOf("pi_1", `latest_charge={"id":"ch_9","object":"charge","amount":"x"}`),
 			func(f Fact) bool { return f.Charge() == "ch_9" }},
 		{"no charge", intentOf("pi_1", "latest_charge=null"), func(f Fact) bool { return f.Charge() == "" }},

@@ -4,7 +4,6 @@ import (
 	"bytes"
 	"errors"
 	"io"
-	"math"
 	"strconv"
 	"strings"
 	"sync"
@@ -182,6 +181,11 @@ func (r *reader) amount(name string) Amount {
 	return n
 }
 
+// maxAmountMinor is far beyond Stripe's eight digits and beyond what a float
+// holds exactly, and so far below 2^63 that the books of any shop add up in 64
+// bits.
+const maxAmountMinor = 10_000_000_000_000_000
+
 // signed is amount where money may also go the other way.
 func (r *reader) signed(name string) Amount {
 	raw := r.raw(name)
@@ -189,8 +193,12 @@ func (r *reader) signed(name string) Amount {
 		return Amount{}
 	}
 	n, ok := plainInteger(raw)
-	if !ok || n == math.MinInt64 { // the one number whose opposite does not fit
+	if !ok {
 		r.blame(name + " is not a plain JSON integer")
+		return Amount{}
+	}
+	if n > maxAmountMinor || n < -maxAmountMinor {
+		r.blame(name + " is more money than there is: sums would overflow")
 		return Amount{}
 	}
 	return Minor(n)
