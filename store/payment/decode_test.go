@@ -228,7 +228,7 @@ func TestDecodeRefuses(t *testing.T) {
 		{"transactions that are ids", disputeOf("dp_1", `balance_transactions=["txn_1"]`), "dispute: balance_transactions: the object is not a JSON object"},
 		{"a transaction without an amount", disputeOf("dp_1", `balance_transactions=[{"id":"txn_1"}]`), "dispute: balance_transactions: amount is missing"},
 		{"a transaction without an id", disputeOf("dp_1", `balance_transactions=[{"amount":-1}]`), "dispute: balance_transactions: there is no usable id"},
-		{"a transaction with decimals", disputeOf("dp_1", `balance_transactions=[{"id":"txn_1","amount":-12.5}]`), "dispute: balance_transactions: amount is more money than there is: sums would overflow"},
+		{"a transaction with decimals", disputeOf("dp_1", `balance_transactions=[{"id":"txn_1","amount":-12.5}]`), "dispute: balance_transactions: amount is not a plain JSON integer"},
 		{"the one negative amount without an opposite", disputeOf("dp_1", `balance_transactions=[{"id":"txn_1","amount":-9223372036854775808}]`),
 			"dispute: balance_transactions: amount is more money than there is: sums would overflow"},
 		{"a due date in words", disputeOf("dp_1", `evidence_details={"due_by":"tomorrow"}`), "dispute: evidence_details: due_by is not a time"},
