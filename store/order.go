@@ -34,6 +34,19 @@ func (t Time) MarshalJSON() ([]byte, error) {
 	return json.Marshal(t.String())
 }
 
+// UnmarshalJSON implements json.Unmarshaler: it reads what MarshalJSON wrote.
+func (t *Time) UnmarshalJSON(b []byte) error {
+	var at *time.Time
+	if err := json.Unmarshal(b, &at); err != nil {
+		return err
+	}
+	*t = 0
+	if at != nil {
+		*t = At(*at)
+	}
+	return nil
+}
+
 // Item is one line of what an order sells.
 type Item struct {
 	SKU       string `json:"sku"`
@@ -153,6 +166,13 @@ type NewOrder struct {
 	Items         []Item            `json:"items"`
 	Customer      *Customer         `json:"customer"`
 	Metadata      map[string]string `json:"metadata"`
+	Checkout      *Checkout         `json:"checkout"`
+}
+
+// Checkout is where a Checkout Session sends the buyer back to.
+type Checkout struct {
+	SuccessURL string `json:"success_url"`
+	CancelURL  string `json:"cancel_url,omitempty"`
 }
 
 // OrderFilter selects orders for ListOrders. Empty fields select all.
