@@ -23,13 +23,20 @@ var errInconsistent = errors.New("the order is bound to another payment than its
 // apply merges one event into its fact and writes what follows from it. All of
 // it commits together or not at all (P3).
 func (s *Store) apply(t *Tx, d *Decoded) error {
+	if d.Ignored == "" && d.Event.Verdict == "malformed" && !d.PayloadGone { // nothing in it can be trusted
+		return finish(t, d.Claim, verdict{status: "quarantined", verdict: "malformed", reason: d.Event.Reason, objectID: d.Event.ObjectID})
+	}
+	routed, err := s.route(t, d)
+	if err != nil {
+		return err
+	}
 	switch {
+	case routed && (d.Ignored != "" || d.Event.Verdict != ""):
+		return finish(t, d.Claim, verdict{status: "done", verdict: "routed", objectID: d.Event.ObjectID})
 	case d.Ignored != "":
 		return finish(t, d.Claim, verdict{status: "done", verdict: "ignored", reason: d.Ignored})
 	case d.PayloadGone:
 		return fmt.Errorf("apply %s: %w", d.ID, errNoPayload)
-	case d.Event.Verdict == "malformed":
-		return finish(t, d.Claim, verdict{status: "quarantined", verdict: "malformed", reason: d.Event.Reason, objectID: d.Event.ObjectID})
 	case d.Event.Verdict != "":
 		return finish(t, d.Claim, verdict{status: "done", verdict: "ignored", reason: d.Event.Reason, objectID: d.Event.ObjectID})
 	}
@@ -48,6 +55,11 @@ func (s *Store) apply(t *Tx, d *Decoded) error {
 		return finish(t, d.Claim, v)
 	}
 	t.at("apply:merged")
+	if key := stored.fact.Operation(); key != "" {
+		if err := s.learned(t, key, seen.ID); err != nil {
+			return fmt.Errorf("effect of %s: %w", seen.ID, err)
+		}
+	}
 	results, err := s.rederive(t, cause{event: d.Row, occurredAt: d.OccurredAt, customer: Customer(d.Event.Customer)}, []factKey{key}, nil)
 	if err != nil {
 		return err
@@ -82,15 +94,15 @@ func mergeFact(t *Tx, tenant string, seen payment.Fact) (*factRow, payment.Chang
 	row.fact = merged
 	if stored == nil {
 		row.row, err = t.insert(`
-			INSERT INTO facts (scope, object_id, kind, tenant, body, payment_intent, charge, created_at, updated_at)
-			VALUES (?, ?, ?, ?, ?, nullif(?, ''), nullif(?, ''), ?, ?)`,
-			seen.Scope, seen.ID, string(merged.Kind), tenant, string(body), merged.PaymentIntent(), merged.Charge(), t.now, t.now)
+			INSERT INTO facts (scope, object_id, kind, tenant, body, payment_intent, charge, operation, created_at, updated_at)
+			VALUES (?, ?, ?, ?, ?, nullif(?, ''), nullif(?, ''), nullif(?, ''), ?, ?)`,
+			seen.Scope, seen.ID, string(merged.Kind), tenant, string(body), merged.PaymentIntent(), merged.Charge(), merged.Operation(), t.now, t.now)
 	} else {
 		_, err = t.exec(`
 			UPDATE facts SET version = version + 1, kind = ?, body = ?, payment_intent = nullif(?, ''), charge = nullif(?, ''),
-				updated_at = ?
+				operation = nullif(?, ''), updated_at = ?
 			WHERE id = ? AND version = ?`,
-			string(merged.Kind), string(body), merged.PaymentIntent(), merged.Charge(), t.now, row.row, row.version)
+			string(merged.Kind), string(body), merged.PaymentIntent(), merged.Charge(), merged.Operation(), t.now, row.row, row.version)
 	}
 	if err != nil {
 		return nil, 0, fmt.Errorf("save fact %s: %w", seen.ID, err)
@@ -169,13 +181,17 @@ func (s *Store) rederive(t *Tx, why cause, facts []factKey, orders []int64) (map
 		if err != nil {
 			return nil, err
 		}
-		if out.Attention, err = o.unacknowledged(t, append(out.Attention, oversold...)); err != nil {
+		failed, err := failedEffects(t, row)
+		if err != nil {
+			return nil, fmt.Errorf("failed effects of order %s: %w", o.reg.ID, err)
+		}
+		if out.Attention, err = o.unacknowledged(t, slices.Concat(out.Attention, oversold, failed)); err != nil {
 			return nil, err
 		}
 		if err := s.saveOrder(t, o, out); err != nil {
 			return nil, err
 		}
-		if err := saveOperations(t, why, row, out.Operations); err != nil {
+		if err := s.saveOperations(t, why, row, out.Operations); err != nil {
 			return nil, err
 		}
 		b.want(row, out.Balances)
@@ -401,17 +417,6 @@ func (s *Store) saveOrder(t *Tx, o *orderRow, out payment.Outcome) error {
 		return fmt.Errorf("update order %s: %w", o.reg.ID, errInconsistent)
 	}
 	return fmt.Errorf("update order %s: %w", o.reg.ID, errOrderMoved)
-}
-
-func saveOperations(t *Tx, why cause, order int64, ops []payment.Operation) error {
-	for _, op := range ops {
-		if _, err := t.exec(`
-			INSERT INTO operations (order_id, name, occurred_at, recorded_at, event) VALUES (?, ?, ?, ?, nullif(?, 0))
-			ON CONFLICT (order_id, name) DO NOTHING`, order, op.Name, op.OccurredAt, t.now, why.event); err != nil {
-			return fmt.Errorf("record operation %s: %w", op.Name, err)
-		}
-	}
-	return nil
 }
 
 // waiting is an event whose verdict may have changed with its fact's.

@@ -13,8 +13,9 @@ import (
 // What is erased is overwritten in the file. The -wal beside it still holds the
 // old pages until it begins anew, and backups hold what they held.
 //
-// Bodies of events that are pending or quarantined stay too, since they are all
-// there is to finish them by; forget again when that is done. What a person
+// Bodies of events that are pending or quarantined stay too, and of effects
+// that are on their way, since they are all there is to finish them by; forget
+// again when that is done. What a person
 // wrote in a note is a person's to mind.
 func (s *Store) ForgetOrder(ctx context.Context, tenant, id string) (Order, error) {
 	return s.actOnOrder(ctx, "forget", tenant, id, "", func(t *Tx, row int64) (string, error) {
@@ -44,6 +45,20 @@ func (s *Store) ForgetOrder(ctx context.Context, tenant, id string) (Order, erro
 		if _, err := one(t, `SELECT count(*) FROM payloads WHERE event IN (SELECT id FROM (`+events+`))`, []any{row}, &kept); err != nil {
 			return "", fmt.Errorf("count the payloads of order %s: %w", id, err)
 		}
-		return fmt.Sprintf("%d payloads erased, %d kept for events that are not done", erased, kept), nil
+		// What was sent, and what came back. A refund's body names nobody, and
+		// is what tells how much is still to come.
+		bodies, err := t.exec(`UPDATE effects SET body = x'' WHERE order_id = ? AND status IN ('done', 'failed', 'canceled')
+			AND operation NOT LIKE ? || ':%'`, row, OperationRefund)
+		if err != nil {
+			return "", fmt.Errorf("erase the effects of order %s: %w", id, err)
+		}
+		if _, err := t.exec(`UPDATE effect_attempts SET answer = NULL WHERE effect IN (SELECT id FROM effects WHERE order_id = ?)`, row); err != nil {
+			return "", fmt.Errorf("erase the answers of order %s: %w", id, err)
+		}
+		var open int64
+		if _, err := one(t, `SELECT count(*) FROM effects WHERE order_id = ? AND status IN ('pending', 'sending', 'unknown', 'held')`, []any{row}, &open); err != nil {
+			return "", fmt.Errorf("count the effects of order %s: %w", id, err)
+		}
+		return fmt.Sprintf("%d payloads and %d effects erased, %d payloads and %d effects kept that are not done", erased, bodies, kept, open), nil
 	})
 }

@@ -94,6 +94,21 @@ func (s *Store) remember(ctx context.Context) error {
 			strconv.FormatInt(int64(t.now), 10)); err != nil {
 			return err
 		}
+		var installed string
+		if _, err := one(t, `SELECT value FROM meta WHERE key = 'installed_at'`, nil, &installed); err != nil {
+			return err
+		}
+		at, err := strconv.ParseInt(installed, 10, 64)
+		if err != nil {
+			return fmt.Errorf("%s does not say when it was made: %w", s.opt.Path, err)
+		}
+		s.installed = Time(at)
+		// What commands beside this process go by.
+		for key, value := range map[string]string{"stripe_key": s.opt.StripeKey, "targets": jsonText(append([]string{}, s.opt.Targets...))} {
+			if _, err := t.exec(`INSERT INTO meta (key, value) VALUES (?, ?) ON CONFLICT (key) DO UPDATE SET value = excluded.value`, key, value); err != nil {
+				return err
+			}
+		}
 		if s.opt.Env != "" {
 			had, err := keepMeta(t, "integration_env", s.opt.Env)
 			if err != nil {

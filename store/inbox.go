@@ -170,7 +170,10 @@ func (s *Store) loadBodies(ctx context.Context, claims []Claim) error {
 // It returns ErrLeaseLost, and changes nothing, if c was claimed again.
 func (s *Store) RetryEvent(ctx context.Context, c Claim, cause error, counted bool) error {
 	return s.w.write(ctx, "retry "+c.ID, func(t *Tx) error {
-		return retryEvent(t, c, errorText(cause), counted)
+		if err := retryEvent(t, c, errorText(cause), counted); err != nil {
+			return err
+		}
+		return s.auditDecision(t, c.Row)
 	})
 }
 
@@ -346,7 +349,12 @@ func (s *Store) ApplyEvents(ctx context.Context, events []Decoded) []error {
 	ops := make([]*op, len(events))
 	for i := range events {
 		d := &events[i]
-		ops[i] = &op{what: "apply " + d.ID, done: make(chan struct{}), run: func(t *Tx) error { return s.apply(t, d) }}
+		ops[i] = &op{what: "apply " + d.ID, done: make(chan struct{}), run: func(t *Tx) error {
+			if err := s.apply(t, d); err != nil {
+				return err
+			}
+			return s.auditDecision(t, d.Row)
+		}}
 		if errs[i] = s.w.put(ops[i]); errs[i] != nil {
 			ops[i] = nil
 		}

@@ -64,6 +64,27 @@ var invariants = []struct{ name, query string }{
 	{"attention holds nothing that was acknowledged", `
 		SELECT o.order_id || ': ' || k.word || ' of ' || k.cause FROM orders o, json_each(o.attention) a
 		JOIN acks k ON k.order_id = o.id AND k.word = json_extract(a.value, '$.word') AND k.cause = json_extract(a.value, '$.cause')`},
+	{"effect counts", `
+		SELECT printf('%s: %d counted, %d there', status, sum(counted), sum(there)) FROM (
+			SELECT status, n AS counted, 0 AS there FROM effect_counts
+			UNION ALL SELECT status, 0, count(*) FROM effects GROUP BY status)
+		GROUP BY status HAVING sum(counted) <> sum(there)`},
+	{"no effect without its cause", `
+		SELECT 'effect ' || e.id || ' of ' || e.operation FROM effects e WHERE
+			(e.kind <> 'stripe' AND e.order_id IS NOT NULL
+				AND NOT EXISTS (SELECT 1 FROM operations p WHERE p.order_id = e.order_id AND p.name = e.operation))
+			OR (e.order_id IS NULL AND e.event IS NULL AND e.subject NOT LIKE 'alert:%')`},
+	{"one at a time in a lane", `
+		SELECT subject || ' to ' || target || ': ' || count(*) || ' under way' FROM effects
+		WHERE status = 'sending' GROUP BY subject, target HAVING count(*) > 1`},
+	{"what is done was tried, learned or resolved", `
+		SELECT 'effect ' || id FROM effects WHERE status = 'done' AND reason = ''
+			AND NOT EXISTS (SELECT 1 FROM effect_attempts a WHERE a.effect = effects.id AND a.outcome = 'done')`},
+	{"an order shows its failed effects or a person has seen them", `
+		SELECT o.order_id || ': effect ' || e.id FROM effects e JOIN orders o ON o.id = e.order_id
+		WHERE e.status = 'failed'
+			AND NOT EXISTS (SELECT 1 FROM json_each(o.attention) a WHERE json_extract(a.value, '$.cause') = e.id || '/' || e.attempts)
+			AND NOT EXISTS (SELECT 1 FROM acks k WHERE k.order_id = o.id AND k.cause = e.id || '/' || e.attempts)`},
 	{"a finished event has an end", `
 		SELECT event_id || ' is ' || status FROM events WHERE status <> 'pending' AND done_at IS NULL`},
 }

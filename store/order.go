@@ -119,8 +119,8 @@ type OperationView struct {
 // stock move, an operation or a person's act, told in words.
 type TimelineItem struct {
 	At    Time   `json:"at"`   // when paidonce learned or did it
-	Kind  string `json:"kind"` // event | entry | stock | operation | act
-	ID    string `json:"id"`   // event id, object, sku, operation name or act
+	Kind  string `json:"kind"` // event | entry | stock | operation | effect | act
+	ID    string `json:"id"`   // event id, object, sku, operation name, effect id or act
 	Text  string `json:"text"`
 	Event string `json:"event,omitempty"`
 }
@@ -133,7 +133,7 @@ type OrderDetail struct {
 	Timeline        []TimelineItem      `json:"timeline"`
 	Entries         []Entry             `json:"entries"`
 	Operations      []OperationView     `json:"operations"`
-	Effects         []json.RawMessage   `json:"effects"` // none yet: nothing is sent
+	Effects         []Effect            `json:"effects"`
 	Facts           []FactView          `json:"facts"`
 }
 

@@ -58,6 +58,11 @@ func (s *Store) registerOrder(t *Tx, r registration) (Order, bool, error) {
 	if _, err := s.rederive(t, cause{}, nil, []int64{row}); err != nil {
 		return Order{}, false, err
 	}
+	if r.Checkout != nil {
+		if err := s.firstCheckout(t, row); err != nil {
+			return Order{}, false, err
+		}
+	}
 	o, err := viewOrder(t, row)
 	return o, true, err
 }
@@ -69,12 +74,16 @@ func (s *Store) registerOrder(t *Tx, r registration) (Order, bool, error) {
 // it.
 func (s *Store) insertOrder(t *Tx, r registration, adopts bool) (int64, error) {
 	items, customer, metadata := jsonText(r.Items), jsonText(r.Customer), jsonText(r.Metadata)
+	checkout := ""
+	if r.Checkout != nil {
+		checkout = jsonText(r.Checkout)
+	}
 	row, err := t.insert(`
 		INSERT INTO orders (tenant, order_id, status, total_minor, currency, amount_policy, allow_discount, payment_intent,
-			items, customer, metadata, registered, created_at, updated_at)
-		VALUES (?, ?, 'awaiting_payment', ?, ?, ?, ?, nullif(?, ''), ?, ?, ?, ?, ?, ?)`,
+			items, customer, metadata, checkout, registered, created_at, updated_at)
+		VALUES (?, ?, 'awaiting_payment', ?, ?, ?, ?, nullif(?, ''), ?, ?, ?, ?, ?, ?, ?)`,
 		r.Tenant, r.ID, r.TotalMinor, r.Currency, string(r.AmountPolicy), r.AllowDiscount, r.PaymentIntent,
-		items, customer, metadata, r.fingerprint(), t.now, t.now)
+		items, customer, metadata, checkout, r.fingerprint(), t.now, t.now)
 	if err != nil {
 		return 0, fmt.Errorf("insert order %s: %w", r.ID, err)
 	}
@@ -289,12 +298,30 @@ func noOrder(tenant, id string) *Problem {
 
 // act writes down what a person did.
 func (s *Store) act(t *Tx, act string, order, event int64, object, note string) error {
-	_, err := t.insert(`INSERT INTO acts (at, actor, act, order_id, event, object, note) VALUES (?, ?, ?, nullif(?, 0), nullif(?, 0), ?, ?)`,
-		t.now, s.opt.Actor, act, order, event, object, note)
+	return s.writeAct(t, act, order, event, 0, object, note)
+}
+
+func (s *Store) writeAct(t *Tx, act string, order, event, effect int64, object, note string) error {
+	_, err := t.insert(`INSERT INTO acts (at, actor, act, order_id, event, effect, object, note) VALUES (?, ?, ?, nullif(?, 0), nullif(?, 0), nullif(?, 0), ?, ?)`,
+		t.now, s.opt.Actor, act, order, event, effect, object, note)
 	if err != nil {
 		return fmt.Errorf("write down %s: %w", act, err)
 	}
-	return nil
+	if !s.opt.Audit {
+		return nil
+	}
+	line := AuditLine{Kind: "act", Actor: s.opt.Actor, Operation: act, Effect: effect, Detail: object}
+	if order != 0 {
+		if _, err := one(t, `SELECT order_id FROM orders WHERE id = ?`, []any{order}, &line.Order); err != nil {
+			return err
+		}
+	}
+	if event != 0 {
+		if _, err := one(t, `SELECT event_id FROM events WHERE id = ?`, []any{event}, &line.Event); err != nil {
+			return err
+		}
+	}
+	return s.audit(t, line)
 }
 
 func jsonText(v any) string {

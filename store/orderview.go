@@ -74,7 +74,11 @@ func findView(q querier, row int64) (orderView, error) {
 	if len(found) == 0 {
 		return orderView{}, fmt.Errorf("order row %d is not there", row)
 	}
-	return found[0], found[0].addRefs(q)
+	v := found[0]
+	if v.CheckoutURL, err = checkoutURL(q, v.Order, v.row); err != nil {
+		return orderView{}, err
+	}
+	return v, v.addRefs(q)
 }
 
 // FindOrder returns an order with everything that explains it, or
@@ -104,7 +108,7 @@ func orderDetail(q querier, row int64) (OrderDetail, error) {
 		return OrderDetail{}, err
 	}
 	d := OrderDetail{Order: v.Order, AttentionDetail: append([]payment.Attention{}, v.attention...),
-		Payments: []PaymentView{}, Facts: []FactView{}, Effects: []json.RawMessage{}}
+		Payments: []PaymentView{}, Facts: []FactView{}, Effects: []Effect{}}
 	o, err := loadOrder(q, row)
 	if err != nil {
 		return OrderDetail{}, err
@@ -129,6 +133,14 @@ func orderDetail(q querier, row int64) (OrderDetail, error) {
 		for _, r := range gr.rows {
 			d.Facts = append(d.Facts, FactView{Scope: r.fact.Scope, ID: r.fact.ID, Kind: r.fact.Kind, Version: r.version, Fact: r.fact, UpdatedAt: r.updated})
 		}
+	}
+	rows, err := q.query(`SELECT `+effectColumns+effectTables+`WHERE e.order_id = ? ORDER BY e.id`, row)
+	effects, err := collect(rows, err, scanEffect)
+	if err != nil {
+		return OrderDetail{}, fmt.Errorf("effects of order %s: %w", d.ID, err)
+	}
+	for _, e := range effects {
+		d.Effects = append(d.Effects, e.Effect)
 	}
 	return d, d.addHistory(q, row)
 }
@@ -174,6 +186,9 @@ func (s *Store) ListOrders(ctx context.Context, f OrderFilter) (Page[Order], err
 		}
 		for i := range found {
 			if err := found[i].addRefs(q); err != nil {
+				return err
+			}
+			if found[i].CheckoutURL, err = checkoutURL(q, found[i].Order, found[i].row); err != nil {
 				return err
 			}
 			page.Items = append(page.Items, found[i].Order)

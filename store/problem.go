@@ -28,6 +28,14 @@ const (
 	CodeNothingToAccept  Code = "nothing_to_accept" // that payment holds no money in suspense for this order
 	CodeAlreadyFulfilled Code = "already_fulfilled" // order.paid is recorded, and happens once
 	CodeNotFulfillable   Code = "not_fulfillable"   // the order's money went back
+	CodeNoStripeKey      Code = "no_stripe_key"     // only Stripe can do it, and there is no key
+	CodeRequestConflict  Code = "request_conflict"  // the request id was used for something else
+	CodeNotRefundable    Code = "not_refundable"    // more than is left, or nothing
+	CodeOrderClosed      Code = "order_closed"      // the shop closed the order
+	CodePaymentUnderWay  Code = "payment_under_way" // the buyer or the bank is at it
+	CodeInFlight         Code = "in_flight"         // the effect is being sent right now
+	CodeNotRetryable     Code = "not_retryable"     // the effect must not be sent again
+	CodeNotResolvable    Code = "not_resolvable"    // the effect has its end already
 	CodeUnavailable      Code = "unavailable"       // not committed, or not known to be: try again
 )
 

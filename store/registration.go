@@ -37,6 +37,7 @@ type registration struct {
 	Items         []Item            `json:"items"`
 	Customer      Customer          `json:"customer"`
 	Metadata      map[string]string `json:"metadata"`
+	Checkout      *Checkout         `json:"checkout,omitempty"`
 }
 
 // fingerprint is the SHA-256 of the registration: enough to tell "the same
@@ -99,6 +100,8 @@ func newRegistration(n NewOrder) (registration, error) {
 	r.Refs = append(r.Refs, n.Refs...)
 	slices.Sort(r.Refs)
 	r.Refs = slices.Compact(r.Refs)
+	checkCheckout(&bad, n.Checkout)
+	r.Checkout = n.Checkout
 	return r, bad.err()
 }
 

@@ -41,6 +41,21 @@ func (s *Store) Stats(ctx context.Context) (Stats, error) {
 				st.Retries = p.n
 			}
 		}
+		for _, status := range []string{"pending", "sending", "done", "failed", "unknown", "canceled", "held"} {
+			st.Effects[status] = 0
+		}
+		type standing struct {
+			status string
+			n      int64
+		}
+		rows, err = q.query(`SELECT status, n FROM effect_counts`)
+		effects, err := collect(rows, err, func(r *sql.Rows, e *standing) error { return r.Scan(&e.status, &e.n) })
+		if err != nil {
+			return err
+		}
+		for _, e := range effects {
+			st.Effects[e.status] = e.n
+		}
 		var oldest Time
 		if _, err := one(q, `SELECT min(received_at) FROM events INDEXED BY events_due WHERE status = 'pending' HAVING count(*) > 0`, nil, &oldest); err != nil {
 			return err

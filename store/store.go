@@ -71,6 +71,20 @@ type Options struct {
 	StockLow    int64 // on hand at or under it is attention low_stock; 0 is off
 	StockReturn bool  // a full refund gives back the stock that its order took
 
+	// Compose says what an operation becomes for each target. nil, as for a
+	// command beside serve, leaves operations for the process that has one.
+	Compose Compose
+	// Queued, when set, is called after a commit that may have brought work for
+	// an effect worker. It must not block.
+	Queued func()
+	// StripeKey says that calls to Stripe will be made (Serve): what kind of
+	// key there is, "" for none. A command asks the file.
+	StripeKey string
+	// Targets are the names of all targets that effects can go to (Serve).
+	Targets []string
+	// Audit keeps a trail of decisions, calls and acts, for CopyAudit.
+	Audit bool
+
 	// Testpoint, when set, is called at named points inside write
 	// transactions, so that a test can end the process there. No flag and no
 	// variable reaches it.
@@ -90,6 +104,8 @@ type Store struct {
 	lock  *fileLock
 	times *timings
 	ready readiness
+
+	installed Time // when the file was made; Serve
 }
 
 // Open opens the file at o.Path. In Serve mode it creates it, waits for
@@ -128,7 +144,7 @@ func Open(ctx context.Context, o Options) (_ *Store, err error) {
 	}
 	s.reads.SetMaxOpenConns(4)
 	s.reads.SetMaxIdleConns(4)
-	if s.w, err = newWriter(ctx, s.wdb, o.Log, o.Now, o.Testpoint); err != nil {
+	if s.w, err = newWriter(ctx, s.wdb, o.Log, o.Now, o.Testpoint, o.Queued); err != nil {
 		return nil, fmt.Errorf("open %s: %w", o.Path, err)
 	}
 	if o.Mode == Serve {
@@ -136,6 +152,9 @@ func Open(ctx context.Context, o Options) (_ *Store, err error) {
 			return nil, err
 		}
 		if err := s.releaseClaims(ctx); err != nil {
+			return nil, fmt.Errorf("release old claims in %s: %w", o.Path, err)
+		}
+		if err := s.releaseEffects(ctx); err != nil {
 			return nil, fmt.Errorf("release old claims in %s: %w", o.Path, err)
 		}
 	}

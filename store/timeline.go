@@ -5,6 +5,7 @@ import (
 	"database/sql"
 	"fmt"
 	"slices"
+	"strconv"
 	"strings"
 
 	"paidonce/store/payment"
@@ -18,7 +19,8 @@ type moment struct {
 
 // addHistory fills in entries, operations and the timeline: every event that
 // speaks of the order's payments, be they its own or in conflict, with verdict
-// and reason; every entry, stock move and operation; and every act of a person.
+// and reason; every entry, stock move, operation and effect; and every act of a
+// person.
 func (d *OrderDetail) addHistory(q querier, row int64) error {
 	d.Entries, d.Operations, d.Timeline = []Entry{}, []OperationView{}, []TimelineItem{}
 	var line []moment
@@ -26,7 +28,7 @@ func (d *OrderDetail) addHistory(q querier, row int64) error {
 		name string
 		read func(q querier, row int64) ([]moment, error)
 	}{
-		{"events and acts", d.eventsAndActs}, {"entries", d.addEntries}, {"stock", stockHistory}, {"operations", d.addOperations},
+		{"events and acts", d.eventsAndActs}, {"entries", d.addEntries}, {"stock", stockHistory}, {"operations", d.addOperations}, {"effects", d.effectHistory},
 	} {
 		more, err := part.read(q, row)
 		if err != nil {
@@ -35,7 +37,7 @@ func (d *OrderDetail) addHistory(q querier, row int64) error {
 		line = append(line, more...)
 	}
 	// In one instant a cause stands before what it caused.
-	rank := map[string]int{"act": 0, "event": 1, "entry": 2, "stock": 3, "operation": 4}
+	rank := map[string]int{"act": 0, "event": 1, "entry": 2, "stock": 3, "operation": 4, "effect": 5}
 	slices.SortStableFunc(line, func(a, b moment) int {
 		return cmp.Or(cmp.Compare(a.At, b.At), cmp.Compare(rank[a.Kind], rank[b.Kind]), cmp.Compare(a.row, b.row))
 	})
@@ -121,6 +123,28 @@ func (d *OrderDetail) addOperations(q querier, row int64) ([]moment, error) {
 		}
 		d.Operations = append(d.Operations, o)
 		m.At, m.Kind, m.ID, m.Text = o.RecordedAt, "operation", o.Name, "recorded "+o.Name
+		return nil
+	})
+}
+
+// effectHistory tells where each effect stands, at the time it came there.
+func (d *OrderDetail) effectHistory(q querier, row int64) ([]moment, error) {
+	rows, err := q.query(`SELECT id, operation, target, kind, status, reason, attempts, coalesce(done_at, tried_at, created_at)
+		FROM effects WHERE order_id = ? ORDER BY id`, row)
+	return collect(rows, err, func(r *sql.Rows, m *moment) error {
+		var operation, target, kind, status, reason string
+		var attempts int64
+		if err := r.Scan(&m.row, &operation, &target, &kind, &status, &reason, &attempts, &m.At); err != nil {
+			return err
+		}
+		m.Kind, m.ID = "effect", strconv.FormatInt(m.row, 10)
+		m.Text = fmt.Sprintf("effect %d, %s to %s (%s): %s", m.row, operation, target, kind, status)
+		if attempts > 1 {
+			m.Text += fmt.Sprintf(" after %d attempts", attempts)
+		}
+		if reason != "" {
+			m.Text += ", " + reason
+		}
 		return nil
 	})
 }

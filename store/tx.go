@@ -25,13 +25,15 @@ type Tx struct {
 
 	watched, opWatched int64 // the same for events.watched
 
+	queued bool // an effect or an operation was written: someone wants to know after the commit
+
 	testpoint func(string)
 }
 
 var background = context.Background()
 
 func (t *Tx) begin(now Time) error {
-	t.now, t.spoilt = now, false
+	t.now, t.spoilt, t.queued = now, false, false
 	clear(t.counts)
 	t.watched = 0
 	return t.raw("BEGIN IMMEDIATE")

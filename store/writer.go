@@ -53,14 +53,15 @@ const (
 // each transaction among all the writes that are waiting: one fsync makes all
 // of them durable (group commit). See the package comment.
 type writer struct {
-	db    *sql.DB
-	conn  *sql.Conn
-	tx    *Tx
-	queue chan *op
-	stop  chan struct{}
-	gone  chan struct{}
-	log   *slog.Logger
-	now   func() time.Time
+	db     *sql.DB
+	conn   *sql.Conn
+	tx     *Tx
+	queue  chan *op
+	queued func() // see Options
+	stop   chan struct{}
+	gone   chan struct{}
+	log    *slog.Logger
+	now    func() time.Time
 
 	mu     sync.RWMutex // held for reading while an op is put into the queue
 	closed bool
@@ -68,13 +69,13 @@ type writer struct {
 	fullAt atomic.Int64 // when the disk last had no room for an event (ms); 0 after one was stored
 }
 
-func newWriter(ctx context.Context, db *sql.DB, log *slog.Logger, now func() time.Time, testpoint func(string)) (*writer, error) {
+func newWriter(ctx context.Context, db *sql.DB, log *slog.Logger, now func() time.Time, testpoint func(string), queued func()) (*writer, error) {
 	conn, err := db.Conn(ctx)
 	if err != nil {
 		return nil, err
 	}
 	w := &writer{
-		db: db, conn: conn, log: log, now: now,
+		db: db, conn: conn, log: log, now: now, queued: queued,
 		queue: make(chan *op, queueSize),
 		stop:  make(chan struct{}),
 		gone:  make(chan struct{}),
@@ -237,7 +238,15 @@ func (w *writer) commit(ops []*op) (int, error) {
 	for _, o := range taken {
 		close(o.done)
 	}
+	w.tellQueued()
 	return n, nil
+}
+
+// tellQueued wakes the effect workers after a commit that had work for them.
+func (w *writer) tellQueued() {
+	if w.tx.queued && w.queued != nil {
+		w.queued()
+	}
 }
 
 // alone runs each op in a transaction of its own: what one of them left half
@@ -247,7 +256,9 @@ func (w *writer) alone(ops []*op) {
 		o.err = w.tx.begin(At(w.now()))
 		if o.err == nil {
 			if o.err = w.runOp(o); o.err == nil {
-				o.err = w.tx.commit()
+				if o.err = w.tx.commit(); o.err == nil {
+					w.tellQueued()
+				}
 			}
 			if o.err != nil {
 				w.rollback()

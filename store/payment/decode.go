@@ -131,6 +131,7 @@ func (r *reader) newFact(ev Event, kind Kind) Fact {
 		f.Snapshot.OrderID = name
 		f.Sticky.OrderIDs = []string{name}
 	}
+	f.Sticky.Operation = r.metadataID(OperationMetadata)
 	return f
 }
 

@@ -108,6 +108,9 @@ type Sticky struct {
 	Reference     string   `json:"reference,omitzero"` // session: client_reference_id
 	Invoice       string   `json:"invoice,omitzero"`
 	OrderIDs      []string `json:"order_ids,omitzero"` // every metadata.order_id ever seen, sorted
+	// Operation is metadata.paidonce_operation: the key of our own call that
+	// made the object.
+	Operation string `json:"operation,omitzero"`
 
 	// Listed: a dispute's body carried the list of balance transactions, be it
 	// empty. Transactions are all that were ever listed, sorted by id.
@@ -129,6 +132,11 @@ type Transaction struct {
 	Currency string `json:"currency"`
 }
 
+// OperationMetadata is the metadata key under which our own calls to Stripe
+// carry their idempotency key, without its generation: what they made is
+// recognised by it, whoever tells of it first.
+const OperationMetadata = "paidonce_operation"
+
 // PaymentIntent is the payment intent that a session, charge, refund or dispute
 // points to; "" when it points to none.
 func (f Fact) PaymentIntent() string {
@@ -149,6 +157,16 @@ func (f Fact) Charge() string {
 	default:
 		return ""
 	}
+}
+
+// Operation is the key of our own call that made the object, of the kinds that
+// we make: a refund, a session. Its payment intent and its charges carry the
+// session's.
+func (f Fact) Operation() string {
+	if f.Kind == KindRefund || f.Kind == KindSession {
+		return f.Sticky.Operation
+	}
+	return ""
 }
 
 // OrderName is the metadata.order_id of the snapshot. If that one is silent,

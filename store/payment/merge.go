@@ -92,6 +92,7 @@ func mergeSticky(a, b Sticky) Sticky {
 		Reference:     max(a.Reference, b.Reference),
 		Invoice:       max(a.Invoice, b.Invoice),
 		OrderIDs:      union(a.OrderIDs, b.OrderIDs),
+		Operation:     max(a.Operation, b.Operation),
 		Listed:        a.Listed || b.Listed,
 		Transactions:  unionTransactions(a.Transactions, b.Transactions),
 		ProvenAt:      earliest(a.ProvenAt, b.ProvenAt),

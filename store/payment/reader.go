@@ -306,12 +306,15 @@ func (r *reader) currency(name string) string {
 // orderID reads metadata.order_id. What is no name, like a number or an empty
 // string, does not speak; it is the shop's field, and no reason to refuse what
 // Stripe says beside it.
-func (r *reader) orderID() string {
+func (r *reader) orderID() string { return r.metadataID("order_id") }
+
+// metadataID reads an id of ours out of the metadata.
+func (r *reader) metadataID(key string) string {
 	metadata := r.object("metadata")
 	if metadata == nil {
 		return ""
 	}
-	id, _ := usableID(metadata.raw("order_id"))
+	id, _ := usableID(metadata.raw(key))
 	r.within("metadata", metadata)
 	return id
 }
