@@ -36,14 +36,15 @@ func (t Time) MarshalJSON() ([]byte, error) {
 
 // UnmarshalJSON implements json.Unmarshaler: it reads what MarshalJSON wrote.
 func (t *Time) UnmarshalJSON(b []byte) error {
-	var at *time.Time
+	*t = 0
+	if string(b) == "null" {
+		return nil
+	}
+	var at time.Time
 	if err := json.Unmarshal(b, &at); err != nil {
 		return err
 	}
-	*t = 0
-	if at != nil {
-		*t = At(*at)
-	}
+	*t = At(at)
 	return nil
 }
 
