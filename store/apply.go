@@ -181,18 +181,27 @@ func (s *Store) rederive(t *Tx, why cause, facts []factKey, orders []int64) (map
 		if err != nil {
 			return nil, err
 		}
-		failed, err := failedEffects(t, row)
-		if err != nil {
-			return nil, fmt.Errorf("failed effects of order %s: %w", o.reg.ID, err)
-		}
-		if out.Attention, err = o.unacknowledged(t, slices.Concat(out.Attention, oversold, failed)); err != nil {
+		standing := slices.Concat(out.Attention, oversold)
+		if out.Attention, err = o.attentionNow(t, standing); err != nil {
 			return nil, err
 		}
 		if err := s.saveOrder(t, o, out); err != nil {
 			return nil, err
 		}
-		if err := s.saveOperations(t, why, row, out.Operations); err != nil {
+		failed, err := s.saveOperations(t, why, row, out.Operations)
+		if err != nil {
 			return nil, err
+		}
+		if failed { // at once, such as a mail to nobody: the order shows that too
+			if all[row], err = loadOrder(t, row); err != nil {
+				return nil, err
+			}
+			if out.Attention, err = all[row].attentionNow(t, standing); err != nil {
+				return nil, err
+			}
+			if err := s.saveOrder(t, all[row], out); err != nil {
+				return nil, err
+			}
 		}
 		b.want(row, out.Balances)
 		judge(verdicts, groups, func(gr *group) bool { return gr.order == row }, row, out.Payments)

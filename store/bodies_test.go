@@ -5,6 +5,7 @@ import (
 	"testing"
 
 	"paidonce/store"
+
 	"paidonce/store/storetest"
 )
 

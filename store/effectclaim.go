@@ -325,17 +325,19 @@ func (s *Store) doubtEffects(ctx context.Context, why string, which func(*Tx) (s
 	return n, err
 }
 
-// NextEffectDue is when the next effect of a target comes due, or the zero
-// Time: a worker may sleep until then, if nothing wakes it.
-func (s *Store) NextEffectDue(ctx context.Context, target string) (Time, error) {
+// NextEffectIn is how long it is until an effect of a target comes due that is
+// not due yet; ok is false when there is none. What is due and blocked is not
+// in it: the end of what blocks it wakes the worker.
+func (s *Store) NextEffectIn(ctx context.Context, target string) (wait time.Duration, ok bool, err error) {
+	now := At(s.opt.Now())
 	var due Time
-	err := s.read(ctx, func(q querier) error {
-		_, err := one(q, `SELECT due_at FROM effects INDEXED BY effects_due
+	err = s.read(ctx, func(q querier) error {
+		ok, err = one(q, `SELECT due_at FROM effects INDEXED BY effects_due
 			WHERE target = ? AND status IN ('pending', 'unknown') AND due_at IS NOT NULL AND due_at > ? ORDER BY due_at LIMIT 1`,
-			[]any{target, At(s.opt.Now())}, &due)
+			[]any{target, now}, &due)
 		return err
 	})
-	return due, err
+	return time.Duration(due-now) * time.Millisecond, ok && err == nil, err
 }
 
 // ClockWentBack brings forward what would wait for the time that the clock was

@@ -51,7 +51,7 @@ func TestForgettingErasesWhoBoughtAndNoNumber(t *testing.T) {
 	if again.Customer != (store.Customer{}) {
 		t.Errorf("the same registration brought %+v back", again.Customer)
 	}
-	if lines := strings.Join(timelineOf(t, s, "ORD-1"), "\n"); !strings.Contains(lines, "act: forget by api: 3 payloads erased, 1 kept") {
+	if lines := strings.Join(timelineOf(t, s, "ORD-1"), "\n"); !strings.Contains(lines, "act: forget by api: 3 payloads and 0 effects erased, 1 payloads") {
 		t.Errorf("timeline:\n%s", lines)
 	}
 	_, err = s.ForgetOrder(ctx, "", "nobody")

@@ -7,6 +7,7 @@ import (
 	"encoding/binary"
 	"encoding/hex"
 	"fmt"
+	"slices"
 	"strings"
 
 	"paidonce/store/payment"
@@ -104,8 +105,9 @@ func (s *Store) standing(t *Tx, occurredAt Time) (status, reason string) {
 }
 
 // fanOut queues the effects of an occasion, for the targets that are
-// configured at this moment.
-func (s *Store) fanOut(t *Tx, o Occasion, n newEffect) (queued int, err error) {
+// configured at this moment. It returns how many there are now that were not,
+// and how many of them failed at once.
+func (s *Store) fanOut(t *Tx, o Occasion, n newEffect) (queued, failed int, err error) {
 	o.At = t.now
 	n.operation, n.occurredAt = o.Operation, o.OccurredAt
 	for _, c := range s.opt.Compose(o) {
@@ -119,19 +121,23 @@ func (s *Store) fanOut(t *Tx, o Occasion, n newEffect) (queued int, err error) {
 		}
 		row, err := queue(t, n)
 		if err != nil {
-			return queued, err
+			return queued, failed, err
 		}
 		if row != 0 {
 			queued++
+			if n.status == "failed" {
+				failed++
+			}
 		}
 	}
-	return queued, nil
+	return queued, failed, nil
 }
 
 // saveOperations records the operations that should exist and do not, and
 // queues what they make. What order.paid has queued goes and comes with its
-// truth until it is first tried. It reports whether it queued anything.
-func (s *Store) saveOperations(t *Tx, why cause, order int64, ops []payment.Operation) error {
+// truth until it is first tried. It reports whether an effect failed at once,
+// which the order has to show.
+func (s *Store) saveOperations(t *Tx, why cause, order int64, ops []payment.Operation) (failed bool, err error) {
 	paid := false
 	for _, op := range ops {
 		paid = paid || op.Name == operationPaid
@@ -139,7 +145,7 @@ func (s *Store) saveOperations(t *Tx, why cause, order int64, ops []payment.Oper
 			INSERT INTO operations (order_id, name, occurred_at, recorded_at, event, fanned_out) VALUES (?, ?, ?, ?, nullif(?, 0), ?)
 			ON CONFLICT (order_id, name) DO NOTHING`, order, op.Name, op.OccurredAt, t.now, why.event, s.opt.Compose != nil)
 		if err != nil {
-			return fmt.Errorf("record operation %s: %w", op.Name, err)
+			return false, fmt.Errorf("record operation %s: %w", op.Name, err)
 		}
 		if row == 0 {
 			continue
@@ -148,26 +154,29 @@ func (s *Store) saveOperations(t *Tx, why cause, order int64, ops []payment.Oper
 			t.queued = true // for serve, which looks every second
 			continue
 		}
-		if err := s.fanOutOperation(t, order, why.event, op.Name, Time(op.OccurredAt)); err != nil {
-			return err
+		bad, err := s.fanOutOperation(t, order, why.event, op.Name, Time(op.OccurredAt))
+		if err != nil {
+			return false, err
 		}
+		failed = failed || bad
 	}
-	return followPaid(t, order, paid)
+	return failed, followPaid(t, order, paid)
 }
 
-// fanOutOperation queues what an operation of an order makes.
-func (s *Store) fanOutOperation(t *Tx, order, event int64, name string, occurredAt Time) error {
+// fanOutOperation queues what an operation of an order makes, and reports
+// whether any of it failed at once.
+func (s *Store) fanOutOperation(t *Tx, order, event int64, name string, occurredAt Time) (failed bool, err error) {
 	o, err := viewOrder(t, order)
 	if err != nil {
-		return err
+		return false, err
 	}
 	ref, err := eventRef(t, event)
 	if err != nil {
-		return err
+		return false, err
 	}
-	_, err = s.fanOut(t, Occasion{Operation: name, OccurredAt: occurredAt, Order: &o, Event: ref},
+	_, n, err := s.fanOut(t, Occasion{Operation: name, OccurredAt: occurredAt, Order: &o, Event: ref},
 		newEffect{tenant: o.Tenant, subject: orderSubject(o.Tenant, o.ID), order: order, event: event})
-	return err
+	return n > 0, err
 }
 
 // eventRef names the event in a row; nil for row 0.
@@ -236,16 +245,17 @@ func (s *Store) FanOutWaiting(ctx context.Context, limit int) (more bool, err er
 			return err
 		}
 		for _, o := range ops {
-			if err := s.fanOutOperation(t, o.order, o.event, o.name, o.occurredAt); err != nil {
+			failed, err := s.fanOutOperation(t, o.order, o.event, o.name, o.occurredAt)
+			if err != nil {
 				return err
 			}
 			if _, err := t.exec(`UPDATE operations SET fanned_out = 1 WHERE id = ?`, o.row); err != nil {
 				return err
 			}
-			if o.name != operationPaid {
+			if o.name != operationPaid && !failed {
 				continue
 			}
-			// It may have stopped being true while it waited.
+			// order.paid may have stopped being true while it waited.
 			if _, err := s.rederive(t, cause{}, nil, []int64{o.order}); err != nil {
 				return err
 			}
@@ -263,7 +273,7 @@ func (s *Store) route(t *Tx, d *Decoded) (bool, error) {
 	o := Occasion{Operation: d.Source + ":" + d.Type, OccurredAt: d.OccurredAt, Payload: d.Body,
 		Event: &EventRef{Scope: d.Scope, ID: d.ID, Source: d.Source, Type: d.Type, OccurredAt: d.OccurredAt}}
 	subject := "event:" + d.Scope + "/" + d.ID
-	n, err := s.fanOut(t, o, newEffect{tenant: d.Tenant, subject: subject, event: d.Row})
+	n, _, err := s.fanOut(t, o, newEffect{tenant: d.Tenant, subject: subject, event: d.Row})
 	if err != nil || n > 0 {
 		return n > 0, err
 	}
@@ -287,6 +297,16 @@ func failedEffects(q querier, order int64) ([]payment.Attention, error) {
 		a.Detail = fmt.Sprintf("effect %d (%s for %s): %s", id, operation, target, reason)
 		return nil
 	})
+}
+
+// attentionNow is what of an order's attention a person has not looked at:
+// standing, and its failed effects.
+func (o *orderRow) attentionNow(t *Tx, standing []payment.Attention) ([]payment.Attention, error) {
+	failed, err := failedEffects(t, o.row)
+	if err != nil {
+		return nil, fmt.Errorf("failed effects of order %s: %w", o.reg.ID, err)
+	}
+	return o.unacknowledged(t, slices.Concat(standing, failed))
 }
 
 // AttentionEffectFailed is the word for an effect of the order that was refused

@@ -172,3 +172,53 @@ func Event(t testing.TB, s *store.Store, id string) store.Event {
 	}
 	return e
 }
+
+// Fan is a Compose that sends every operation of an order, and no raw event,
+// to each of the targets by http.
+func Fan(targets ...string) store.Compose {
+	return func(o store.Occasion) []store.Composed {
+		if o.Order == nil {
+			return nil
+		}
+		var all []store.Composed
+		for _, target := range targets {
+			all = append(all, store.Composed{Target: target, Kind: store.KindHTTP, Body: []byte(`{"type":"` + o.Operation + `"}`)})
+		}
+		return all
+	}
+}
+
+// Claim claims what is due for a target, up to 100, and fails the test on an
+// error.
+func Claim(t testing.TB, s *store.Store, target string) []store.EffectClaim {
+	t.Helper()
+	claims, err := s.ClaimEffects(context.Background(), target, 100)
+	if err != nil {
+		t.Fatalf("ClaimEffects: %v", err)
+	}
+	return claims
+}
+
+// ClaimOne is Claim where exactly one effect must be due.
+func ClaimOne(t testing.TB, s *store.Store, target string) store.EffectClaim {
+	t.Helper()
+	claims := Claim(t, s, target)
+	if len(claims) != 1 {
+		t.Fatalf("%d effects claimed for %s: %+v; want 1", len(claims), target, claims)
+	}
+	return claims[0]
+}
+
+// Finish writes down an answer, and fails the test if that is refused.
+func Finish(t testing.TB, s *store.Store, c store.EffectClaim, a store.Answer) {
+	t.Helper()
+	if err := s.FinishEffect(context.Background(), c, a); err != nil {
+		t.Fatalf("FinishEffect(%d): %v", c.Row, err)
+	}
+}
+
+// Effects are all effects of an order, the oldest first.
+func Effects(t testing.TB, s *store.Store, order string) []store.Effect {
+	t.Helper()
+	return Order(t, s, order).Effects
+}
