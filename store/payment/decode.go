@@ -127,11 +127,12 @@ func stripeWord(s string) bool {
 func (r *reader) newFact(ev Event, kind Kind) Fact {
 	f := Fact{Kind: kind, ID: ev.ObjectID, Rank: Rank{Created: ev.Created, Event: ev.ID}}
 	f.Snapshot.Currency = r.currency("currency")
-	if name := r.orderID(); name != "" {
+	name, operation := r.ours()
+	if name != "" {
 		f.Snapshot.OrderID = name
 		f.Sticky.OrderIDs = []string{name}
 	}
-	f.Sticky.Operation = r.metadataID(OperationMetadata)
+	f.Sticky.Operation = operation
 	return f
 }
 

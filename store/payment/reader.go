@@ -87,7 +87,7 @@ var wanted = func() map[string]string {
 		"amount", "amount_captured", "amount_discount", "amount_received", "amount_refunded", "amount_subtotal",
 		"amount_total", "balance_transactions", "captured", "charge", "charges", "client_reference_id", "currency",
 		"customer_details", "data", "due_by", "email", "evidence_details", "id", "invoice", "last_payment_error",
-		"latest_charge", "metadata", "mode", "name", "object", "order_id", "paid", "payment", "payment_intent",
+		"latest_charge", "metadata", "mode", "name", "object", "order_id", "paid", OperationMetadata, "payment", "payment_intent",
 		"payment_link", "payment_status", "previous_attributes", "reason", "refunded", "setup_intent", "status",
 		"subscription", "total_details",
 	} {
@@ -303,23 +303,21 @@ func (r *reader) currency(name string) string {
 	return code
 }
 
-// orderID reads metadata.order_id. What is no name, like a number or an empty
-// string, does not speak; it is the shop's field, and no reason to refuse what
-// Stripe says beside it.
-func (r *reader) orderID() string { return r.metadataID("order_id") }
-
-// metadataID reads an id of ours out of the metadata.
-func (r *reader) metadataID(key string) string {
+// ours reads what the shop and we ourselves wrote into the metadata: order_id
+// and the key of our call. What is no name, like a number or an empty string,
+// does not speak; it is no reason to refuse what Stripe says beside it.
+func (r *reader) ours() (orderID, operation string) {
 	metadata := r.object("metadata")
 	if metadata == nil {
-		return ""
+		return "", ""
 	}
-	id, _ := usableID(metadata.raw(key))
+	orderID, _ = usableID(metadata.raw("order_id"))
+	operation, _ = usableID(metadata.raw(OperationMetadata))
 	r.within("metadata", metadata)
-	return id
+	return orderID, operation
 }
 
-// reference reads client_reference_id under the same rule as orderID, but that
+// reference reads client_reference_id under the same rule as order_id, but that
 // Stripe itself guarantees a string.
 func (r *reader) reference() string {
 	raw := r.raw("client_reference_id")
