@@ -142,7 +142,7 @@ func (e *Effects) serve(stop, work context.Context, target string, sender Sender
 				signal(wake) // a slot is free, and perhaps a lane
 			})
 		}
-		if err == nil && len(claims) == 0 {
+		if err == nil && len(claims) < free { // else the next slot to be free wakes us
 			if wait, ok, err := e.cfg.Outbox.NextEffectIn(work, target); err == nil && ok {
 				delay = min(delay, max(wait, time.Millisecond))
 			}
