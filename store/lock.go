@@ -1,6 +1,7 @@
 package store
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"io/fs"
@@ -20,11 +21,17 @@ type fileLock struct {
 	l    *flock.Flock
 }
 
+// lockPatience is how long a start waits for the lock.
+const lockPatience = 250 * time.Millisecond
+
 func takeLock(db, listen string, now time.Time) (*fileLock, error) {
 	path := db + ".lock"
 	l := flock.New(path, flock.SetFlag(os.O_CREATE|os.O_RDWR), flock.SetPermissions(0o600))
-	ok, err := l.TryLock()
-	if err != nil {
+	// A command that asks Serving holds it for a moment: that is no other serve.
+	ctx, cancel := context.WithTimeout(background, lockPatience)
+	defer cancel()
+	ok, err := l.TryLockContext(ctx, lockPatience/25)
+	if err != nil && !errors.Is(err, context.DeadlineExceeded) {
 		return nil, fmt.Errorf("lock %s (as uid %d): %w", path, os.Getuid(), err)
 	}
 	if !ok {
@@ -48,6 +55,21 @@ func takeLock(db, listen string, now time.Time) (*fileLock, error) {
 // release lets go. The file stays: removing it would let two processes lock
 // two different files of one name.
 func (f *fileLock) release() error { return f.l.Close() }
+
+// Serving reports whether a process serves the file at db, by trying its lock
+// for a moment. Where that cannot be tried, it says true: who then waits for
+// serve waits in vain, and no longer than it meant to.
+func Serving(db string) bool {
+	l := flock.New(db+".lock", flock.SetFlag(os.O_RDONLY)) // not made if it is not there
+	free, err := l.TryRLock()                              // shared: those who ask do not see each other
+	if errors.Is(err, fs.ErrNotExist) {
+		return false
+	}
+	if free {
+		err = l.Close()
+	}
+	return !free || err != nil
+}
 
 // probe finds out, before SQLite does, why the file cannot be used, and says so
 // with the path and the user.

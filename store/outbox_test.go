@@ -4,8 +4,10 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"math/rand/v2"
 	"slices"
 	"strings"
+	"sync"
 	"testing"
 	"time"
 
@@ -339,7 +341,11 @@ func TestRawEventsAreRouted(t *testing.T) {
 func TestWhatACommandRecordsIsQueuedByTheProcessThatServes(t *testing.T) {
 	dir, clock := t.TempDir(), storetest.NewClock()
 	o := storetest.Options(dir, clock)
-	o.Compose = storetest.Fan("app")
+	composed := 0
+	o.Compose = func(oc store.Occasion) []store.Composed {
+		composed++
+		return storetest.Fan("app")(oc)
+	}
 	s, err := store.Open(ctx, o)
 	if err != nil {
 		t.Fatal(err)
@@ -364,7 +370,63 @@ func TestWhatACommandRecordsIsQueuedByTheProcessThatServes(t *testing.T) {
 	if more, err := s.FanOutWaiting(ctx, 10); more || err != nil {
 		t.Fatalf("%v, %v", more, err)
 	}
-	wantStanding(t, s, "once", "order.paid app pending")
+	if wantStanding(t, s, "once", "order.paid app pending"); composed != 1 {
+		t.Errorf("composed %d times", composed)
+	}
+}
+
+// TestNeverTwoOfALaneAtOnce: claims, answers and a person's retries from all
+// sides at once.
+func TestNeverTwoOfALaneAtOnce(t *testing.T) {
+	s, _ := storetest.Open(t, fan("app"))
+	const orders = 3
+	var bodies []string
+	for i := range orders {
+		id := fmt.Sprint("ORD-", i)
+		storetest.Register(t, s, id, 1250, "eur")
+		bodies = append(bodies, strings.ReplaceAll(pays(fmt.Sprint("evt_", i), fmt.Sprint("pi_", i), 1), "ORD-1", id))
+		for r := range 4 {
+			bodies = append(bodies, of(fmt.Sprintf("evt_%d_%d", i, r), "refund", fmt.Sprintf("re_%d_%d", i, r), opened+2,
+				fmt.Sprintf(`,"amount":50,"status":"succeeded","payment_intent":"pi_%d"`, i)))
+		}
+	}
+	storetest.Deliver(t, s, bodies...)
+	var mu sync.Mutex
+	flying := map[string]int64{}
+	rounds := 60
+	if testing.Short() {
+		rounds = 15
+	}
+	var wg sync.WaitGroup
+	for g := range 4 {
+		wg.Go(func() {
+			dice := rand.New(rand.NewPCG(uint64(g), 1))
+			for range rounds {
+				claims, err := s.ClaimEffects(ctx, "app", 2)
+				if err != nil {
+					t.Error(err)
+				}
+				for _, c := range claims {
+					mu.Lock()
+					if other, busy := flying[c.Order]; busy {
+						t.Errorf("effect %d beside %d of %s", c.Row, other, c.Order)
+					}
+					flying[c.Order] = c.Row
+					mu.Unlock()
+				}
+				_, _ = s.RetryEffect(ctx, fmt.Sprint(1+dice.IntN(orders*5))) // whatever it says
+				for _, c := range claims {
+					mu.Lock()
+					delete(flying, c.Order)
+					mu.Unlock()
+					if err := s.FinishEffect(ctx, c, []store.Answer{done, refused, done, {Outcome: store.OutcomeDone}}[dice.IntN(4)]); err != nil {
+						t.Error(err)
+					}
+				}
+			}
+		})
+	}
+	wg.Wait()
 }
 
 func TestAFailedEffectIsAnAttentionUntilItIsNot(t *testing.T) {

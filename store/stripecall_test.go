@@ -213,6 +213,15 @@ func TestWhatCanBeRefunded(t *testing.T) {
 	if _, err := s.RequestRefund(ctx, "", "KWD", asks(110, "r")); err != nil {
 		t.Error(err)
 	}
+	// What a dispute has taken cannot go back a second time.
+	storetest.Register(t, s, "LOST", 1250, "eur")
+	storetest.Deliver(t, s, strings.Replace(pays("evt_5", "pi_5", 1), "ORD-1", "LOST", 1),
+		of("evt_6", "dispute", "dp_5", opened+2, `,"amount":1000,"status":"lost","charge":null,"payment_intent":"pi_5","balance_transactions":[{"id":"txn_1","amount":-1000,"currency":"eur"}]`))
+	_, err = s.RequestRefund(ctx, "", "LOST", asks(251, "r"))
+	wantProblem(t, "more than a dispute has left", err, store.CodeNotRefundable)
+	if _, err := s.RequestRefund(ctx, "", "LOST", asks(250, "r")); err != nil {
+		t.Error(err)
+	}
 	keyless, _ := storetest.Open(t)
 	storetest.Register(t, keyless, "ORD-1", 1250, "eur")
 	storetest.Deliver(t, keyless, pays("evt_1", "pi_1", 1))
@@ -346,6 +355,11 @@ func TestAnOrderIsClosedAfterStripeWasAsked(t *testing.T) {
 		t.Errorf("a registered payment intent: %+v, %v; want a question to Stripe", e, err)
 	} else if d, _ := s.FindEffect(ctx, e.ID); string(d.Body) != `{"payment_intents":["pi_3"]}` {
 		t.Errorf("body %s", d.Body)
+	}
+	storetest.Register(t, s, "ORD-5", 1250, "eur")
+	storetest.Deliver(t, s, strings.Replace(intent("evt_5", "pi_5", "canceled", opened, 0, ""), "ORD-1", "ORD-5", 1))
+	if o, e, err := s.RequestCancel(ctx, "", "ORD-5"); err != nil || e != nil || o.Status != "canceled" {
+		t.Errorf("an intent whose end is known: %s, %+v, %v; want no question", o.Status, e, err)
 	}
 	storetest.Register(t, s, "ORD-4", 1250, "eur")
 	storetest.Deliver(t, s, strings.Replace(pays("evt_4", "pi_4", 1), "ORD-1", "ORD-4", 1))
