@@ -16,6 +16,36 @@
 // Objects and their changes are in one file per kind; how they look in JSON is
 // in render*.go, what is sent when in events.go. An Account is not safe for
 // concurrent use.
+//
+// # Over HTTP
+//
+// [Server] is that account as a program meets it: the API with its errors and
+// idempotency keys, the page on which a buyer pays, and signed webhook
+// deliveries. Calls and deliveries go wrong on demand: [Server.Fault],
+// [DeliveryConfig]. It decides nothing about money; every call becomes a change
+// of the one Account, under one lock, or a refusal that changes nothing. It
+// refuses parameters that it does not model, rather than to overlook them. It
+// never leaves the machine by itself: it serves whom its caller lets in, and
+// posts only to the endpoints it was given. A test uses it like this:
+//
+//	fake := stripefake.NewServer(stripefake.ServerConfig{Now: clock.Now, Key: "sk_test_x"})
+//	api := httptest.NewServer(fake)
+//	defer api.Close()
+//	defer fake.Close() // before api.Close: it lets go of calls that a fault holds
+//	// … the program under test runs with api.URL as its Stripe; then
+//	fake.SetWebhook(shop.URL+"/webhooks/stripe", "whsec_x")
+//	fake.Start(ctx)
+//
+//	fake.FaultNext("POST /v1/refunds", stripefake.Fault{Kind: stripefake.ClosedAfter})
+//	fake.Pay(session)                                   // the buyer
+//	fake.Do(func(a *stripefake.Account) error { … })    // banks, and whatever else
+//	fake.Drain(ctx)                                     // all is delivered
+//	fake.Ledger().Sums()                                // what truly happened,
+//	fake.RefundsWith("paidonce_operation", key)         // and how often
+//
+// The server's clock is ServerConfig.Now, or stands still until Account.Advance:
+// with it sessions run out, keys are forgotten after 24 hours, and events leave
+// the list after 30 days.
 package stripefake
 
 import (
@@ -82,8 +112,9 @@ type Account struct {
 	invoices map[string]*Invoice
 	order    []string // every object's id, in order of creation
 
-	events []Event
-	ledger Ledger
+	events  []Event
+	ledger  Ledger
+	request request
 }
 
 // New opens an account.
@@ -126,7 +157,11 @@ func (a *Account) newID(prefix string) string {
 	if prefix == "evt_" { // many in a chapter, and never read by people
 		return prefix + strconv.FormatUint(h.Sum64(), 36) + strconv.FormatUint(a.cfg.Seed, 36)
 	}
-	return fmt.Sprintf("%s%c%dx%d", name, 'a'+rune((n-1)%26), a.chapter, a.cfg.Seed)
+	letter := 'a' + rune((n-1)%26)
+	if n > 26 { // a server's account has all its objects in one chapter
+		return fmt.Sprintf("%s%c%dx%dn%d", name, letter, a.chapter, a.cfg.Seed, n)
+	}
+	return fmt.Sprintf("%s%c%dx%d", name, letter, a.chapter, a.cfg.Seed)
 }
 
 // created notes a new object.
@@ -137,7 +172,8 @@ func (a *Account) created(id string) string {
 
 func (a *Account) basil() bool { return a.cfg.APIVersion == Basil }
 
-// Refusal is Stripe's no. Code is one of Stripe's error codes.
+// Refusal is Stripe's no. Code is one of Stripe's error codes or, where Stripe
+// has none, a word of the model's own, which the API leaves out (ownCodes).
 type Refusal struct{ Code, Message string }
 
 func (r *Refusal) Error() string { return r.Message }

@@ -36,6 +36,10 @@ const (
 	byCaller cause = true  // a call of the API, by the shop or by the buyer's page
 )
 
+// request is the call of the shop that is being carried out: the events that it
+// makes name it and its idempotency key. Its id is empty between the calls.
+type request struct{ id, key string }
+
 // object is what events carry.
 type object interface {
 	id() string
@@ -50,7 +54,10 @@ func (a *Account) send(eventType string, o object, who cause, previous map[strin
 		data["previous_attributes"] = previous
 	}
 	request := map[string]any{"id": nil, "idempotency_key": nil}
-	if who == byCaller {
+	switch {
+	case a.request.id != "":
+		request = map[string]any{"id": a.request.id, "idempotency_key": text(a.request.key)}
+	case who == byCaller:
 		request = map[string]any{"id": a.newID("req_"), "idempotency_key": a.newID("key-")}
 	}
 	e := Event{ID: a.newID("evt_"), Type: eventType, Object: o.id(), Created: a.now}

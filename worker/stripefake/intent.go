@@ -231,7 +231,10 @@ func (a *Account) Capture(id string, amount int64) error {
 }
 
 // Cancel ends an intent that has brought no money. A hold is let go.
-func (a *Account) Cancel(id string) error {
+func (a *Account) Cancel(id string) error { return a.CancelIntent(id, "requested_by_customer") }
+
+// CancelIntent is Cancel with the shop's reason; "" is none.
+func (a *Account) CancelIntent(id, reason string) error {
 	pi, err := find(a.intents, id)
 	if err != nil {
 		return err
@@ -245,7 +248,7 @@ func (a *Account) Cancel(id string) error {
 		return refuse("payment_intent_unexpected_state", "%s ends with its session: expire that one", id)
 	}
 	held := pi.Status == IntentHold
-	a.cancel(pi, "requested_by_customer")
+	a.cancel(pi, reason)
 	if held {
 		c := a.charges[pi.LatestCharge()]
 		release := a.release(c)

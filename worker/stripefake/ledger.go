@@ -1,6 +1,10 @@
 package stripefake
 
-import "slices"
+import (
+	"maps"
+	"slices"
+	"strings"
+)
 
 // MoveKind says why money moved.
 type MoveKind string
@@ -116,4 +120,20 @@ func (a *Account) Ledger() Ledger {
 		return 1
 	})
 	return l
+}
+
+// Sum is what happened to the money of one currency.
+type Sum struct {
+	Currency                           string
+	Received, Refunded, Pending, Taken int64
+}
+
+// Sums are the payments' money added up, by currency, sorted.
+func (l Ledger) Sums() []Sum {
+	byCurrency := map[string]Sum{}
+	for _, m := range l.Payments {
+		s := byCurrency[m.Currency]
+		byCurrency[m.Currency] = Sum{m.Currency, s.Received + m.Received, s.Refunded + m.Refunded, s.Pending + m.Pending, s.Taken + m.Taken}
+	}
+	return slices.SortedFunc(maps.Values(byCurrency), func(x, y Sum) int { return strings.Compare(x.Currency, y.Currency) })
 }

@@ -1,6 +1,9 @@
 package stripefake
 
-import "slices"
+import (
+	"maps"
+	"slices"
+)
 
 // The states of a refund.
 const (
@@ -64,6 +67,20 @@ func (a *Account) activeRefunds(c *Charge) int64 {
 // Refund gives part or all of a charge back. With pending true the bank takes
 // its time, else it is done at once.
 func (a *Account) Refund(charge string, amount int64, pending bool) (Refund, error) {
+	return a.RefundCharge(charge, RefundParams{Amount: amount, Pending: pending})
+}
+
+// RefundParams are what a refund is made with.
+type RefundParams struct {
+	Amount   int64
+	Pending  bool // the bank takes its time
+	Reason   string
+	Metadata map[string]string
+}
+
+// RefundCharge is Refund with a reason and with metadata of the refund's own.
+func (a *Account) RefundCharge(charge string, p RefundParams) (Refund, error) {
+	amount, pending := p.Amount, p.Pending
 	c, err := find(a.charges, charge)
 	switch {
 	case err != nil:
@@ -73,7 +90,7 @@ func (a *Account) Refund(charge string, amount int64, pending bool) (Refund, err
 	case a.Refundable(charge) == 0:
 		return Refund{}, refuse("charge_already_refunded", "%s has already been refunded", charge)
 	case amount <= 0 || amount > a.Refundable(charge):
-		return Refund{}, refuse("amount_too_large", "%d is not the refundable part of %s", amount, charge)
+		return Refund{}, refuse("amount_too_large", "Refund amount (%d) is greater than unrefunded amount on charge (%d)", amount, a.Refundable(charge))
 	case c.method == Card && a.chargedBack(c):
 		// A bank debit can be refunded and disputed: the customer is paid twice.
 		return Refund{}, refuse("charge_disputed", "%s has been charged back", charge)
@@ -83,6 +100,7 @@ func (a *Account) Refund(charge string, amount int64, pending bool) (Refund, err
 		status = RefundPending
 	}
 	r := a.newRefund(c, amount, status)
+	r.Reason, r.Metadata = p.Reason, maps.Clone(p.Metadata)
 	if !pending {
 		a.bookRefund(r, amount)
 	}
@@ -188,7 +206,9 @@ func (a *Account) TouchRefund(id string) error {
 	if err != nil {
 		return err
 	}
-	r.Metadata = map[string]string{"note": string(append([]byte(r.Metadata["note"]), '.'))}
-	a.tellRefund("refund.updated", r, byCaller, map[string]any{"metadata": map[string]any{}})
+	before := r.Metadata
+	r.Metadata = maps.Clone(labels(before))
+	r.Metadata["note"] += "."
+	a.tellRefund("refund.updated", r, byCaller, map[string]any{"metadata": labels(before)})
 	return nil
 }

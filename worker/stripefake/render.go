@@ -1,5 +1,7 @@
 package stripefake
 
+import "cmp"
+
 // What the objects look like in JSON, without fields that say the same in every
 // body of this model and that no program of a shop's reads.
 
@@ -42,6 +44,17 @@ func (m Method) name() string {
 	return "card"
 }
 
+func (s *Session) methodNames() []string {
+	if len(s.methods) == 0 {
+		return []string{s.method.name()}
+	}
+	var names []string
+	for _, m := range s.methods {
+		names = append(names, m.name())
+	}
+	return names
+}
+
 func (s *Session) render(a *Account) map[string]any {
 	o := map[string]any{
 		"id": s.ID, "object": "checkout.session", "livemode": a.cfg.Livemode,
@@ -53,15 +66,18 @@ func (s *Session) render(a *Account) map[string]any {
 		"automatic_tax":       map[string]any{"enabled": s.Pricing.Tax > 0, "status": nil},
 		"client_reference_id": text(s.Reference), "metadata": labels(s.Metadata), "payment_link": text(s.Link),
 		"payment_intent": text(s.Intent), "setup_intent": nil, "subscription": text(s.Subscription),
-		"payment_method_types": []string{s.method.name()}, "payment_method_options": map[string]any{},
-		"customer": nil, "customer_email": nil, "customer_details": nil,
+		"payment_method_types": s.methodNames(), "payment_method_options": map[string]any{},
+		"customer": nil, "customer_email": text(s.Email), "customer_details": nil,
 		"cancel_url": "https://shop.example/cancel", "success_url": "https://shop.example/thanks", "url": nil,
 		"locale": nil, "recovered_from": nil, "shipping_options": []any{}, "after_expiration": nil,
+	}
+	if s.SuccessURL != "" {
+		o["success_url"], o["cancel_url"] = s.SuccessURL, text(s.CancelURL)
 	}
 	switch s.Status {
 	case SessionComplete:
 		o["customer_details"] = map[string]any{
-			"email": "buyer@example.com", "name": "A. Buyer", "phone": nil, "tax_exempt": "none", "tax_ids": []any{}, "address": nil,
+			"email": cmp.Or(s.Email, "buyer@example.com"), "name": "A. Buyer", "phone": nil, "tax_exempt": "none", "tax_ids": []any{}, "address": nil,
 		}
 	case SessionOpen:
 		o["url"] = "https://checkout.stripe.com/c/pay/" + s.ID

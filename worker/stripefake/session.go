@@ -1,6 +1,9 @@
 package stripefake
 
-import "maps"
+import (
+	"maps"
+	"slices"
+)
 
 // The states of a Checkout Session, and of its payment.
 const (
@@ -28,9 +31,12 @@ type Session struct {
 	Intent, Link, Reference         string // ids; Reference is client_reference_id
 	Metadata                        map[string]string
 	Subscription, Invoice           string
+	SuccessURL, CancelURL, Email    string // Email is what the shop filled in for the buyer
+	Lines                           []Line
 
-	method Method
-	manual bool
+	method  Method
+	methods []Method // those that the buyer may choose; nil is method alone
+	manual  bool
 	// intentMetadata is payment_intent_data.metadata: what the intent will
 	// carry. The session's own metadata is not copied to it.
 	intentMetadata map[string]string
@@ -46,6 +52,12 @@ const (
 	Debit
 )
 
+// Line is one line of a session, in minor units a piece.
+type Line struct {
+	Name         string
+	Unit, Number int64
+}
+
 // SessionParams are what a session is opened with. With Link it is the visit
 // of a buyer to a Payment Link: Metadata and IntentMetadata are then the
 // link's, the same for every buyer, and Reference is whatever the buyer's URL
@@ -59,6 +71,11 @@ type SessionParams struct {
 	Reference      string
 	Metadata       map[string]string
 	IntentMetadata map[string]string
+
+	Lines                        []Line // for people: Pricing is what counts
+	SuccessURL, CancelURL, Email string
+	ExpiresAt                    int64    // in seconds; 0 is a day from now
+	Methods                      []Method // what the buyer may choose from; nil is Method alone
 }
 
 // OpenSession opens a Checkout Session in mode payment. Nothing is sent: an
@@ -76,7 +93,11 @@ func (a *Account) OpenSession(p SessionParams) (Session, error) {
 		ID: a.created(a.newID(a.sessionPrefix())), Mode: "payment", Status: SessionOpen, PaymentStatus: SessionUnpaid,
 		Created: a.now, ExpiresAt: a.now + 86400, Pricing: p.Pricing, Currency: p.Currency,
 		Link: p.Link, Reference: p.Reference, Metadata: maps.Clone(p.Metadata),
-		method: p.Method, manual: p.Manual, intentMetadata: maps.Clone(p.IntentMetadata),
+		SuccessURL: p.SuccessURL, CancelURL: p.CancelURL, Email: p.Email, Lines: slices.Clone(p.Lines),
+		method: p.Method, methods: slices.Clone(p.Methods), manual: p.Manual, intentMetadata: maps.Clone(p.IntentMetadata),
+	}
+	if p.ExpiresAt != 0 {
+		s.ExpiresAt = p.ExpiresAt
 	}
 	a.sessions[s.ID] = s
 	if p.Pricing.Total() == 0 {
