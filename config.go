@@ -26,11 +26,8 @@ const (
 var settings = []string{
 	"INTEGRATION_ENV", "STRIPE_WEBHOOK_SECRET", "STRIPE_API_KEY", "STRIPE_API_BASE",
 	"PAIDONCE_DB", "PAIDONCE_LISTEN", "PAIDONCE_ADMIN_LISTEN", "PAIDONCE_ADMIN_TOKEN", "PAIDONCE_CONFIG",
+	"AUDIT_LOG_PATH", "SMTP_URL", "MAIL_FROM",
 }
-
-// notYet are the variables of later versions. To set one is no error, but
-// serve says that nothing comes of it.
-var notYet = []string{"AUDIT_LOG_PATH", "SMTP_URL", "MAIL_FROM"}
 
 // config is how this run is configured, from all its places. Secrets are not
 // in it: a command that needs one asks for it by its reference.
@@ -48,6 +45,10 @@ type config struct {
 	links       map[string]store.Item // what Payment Links sell
 	stockLow    int64
 	stockReturn bool
+	effects     []effectConfig
+	alerts      alertConfig
+	mailFrom    string   // MAIL_FROM: one RFC 5322 address; "" is none
+	auditLog    string   // AUDIT_LOG_PATH; "" is none
 	warnings    []string // wrong enough to say, not to refuse
 }
 
@@ -89,7 +90,7 @@ func (a *app) config(o overrides) (*config, error) {
 	if err != nil {
 		return nil, err
 	}
-	c := &config{vars: vars, unlinked: "watch", stockReturn: true}
+	c := &config{vars: vars, unlinked: "watch", stockReturn: true, alerts: alertConfig{pending: alertPending, remind: alertRemind}}
 	bad := &configError{}
 	for _, name := range settings {
 		if v, _ := vars.lookup(name); quoted(v) {
@@ -115,11 +116,9 @@ func (a *app) config(o overrides) (*config, error) {
 	}
 	c.apiBase, at = c.setting("", "", "STRIPE_API_BASE", stripeAPI)
 	checkAPIBase(bad, at, c.apiBase)
-	for _, name := range notYet {
-		if v, _ := vars.lookup(name); v != "" {
-			c.warnings = append(c.warnings, name+" is set, but this version does nothing with it")
-		}
-	}
+	c.auditLog, _ = c.setting("", "", "AUDIT_LOG_PATH", "")
+	c.mailFrom, at = c.setting("", "", "MAIL_FROM", "")
+	checkMailFrom(bad, at, c.mailFrom)
 	if err := a.readConfigFile(c); err != nil {
 		var more *configError
 		if !errors.As(err, &more) {

@@ -20,8 +20,10 @@ type fileConfig struct {
 		Adopt    []string `toml:"adopt"`
 		Unlinked *string  `toml:"unlinked"`
 	} `toml:"orders"`
-	Stock     fileStock  `toml:"stock"`
-	Link      []fileLink `toml:"link"`
+	Stock     fileStock    `toml:"stock"`
+	Link      []fileLink   `toml:"link"`
+	Alerts    fileAlerts   `toml:"alerts"`
+	Effect    []fileEffect `toml:"effect"`
 	Retention struct {
 		PayloadDays *int64 `toml:"payload_days"`
 	} `toml:"retention"`
@@ -46,7 +48,9 @@ var wants = map[string]string{
 	"source": "a table: write [[source]]", "orders": "a table: write [orders]", "retention": "a table: write [retention]",
 	"stock": "a table: write [stock]", "link": "a table: write [[link]]", "low": "a whole number", "quantity": "a whole number",
 	"return_on_refund": "true or false",
-	"secrets":          "a list of strings", "adopt": "a list of strings",
+	"alerts":           "a table: write [alerts]", "effect": "a table: write [[effect]]",
+	"on": "a list of strings", "command": "a list of strings",
+	"secrets": "a list of strings", "adopt": "a list of strings",
 	"max_body": "a whole number", "payload_days": "a whole number",
 }
 
@@ -105,12 +109,14 @@ func (c *config) parseFile(doc []byte) error {
 	f.orders(c, file)
 	f.stock(c, file.Stock)
 	f.linksSold(c, file.Link)
+	f.alerts(c, file.Alerts)
+	f.effects(c, file.Effect)
 	return f.orNil()
 }
 
 // unbuilt are the tables of the design that this version does nothing with.
-// To pass over them in silence would promise a mail that is never sent.
-var unbuilt = []string{"backup", "alerts", "effect"}
+// To pass over them in silence would promise a copy that is never made.
+var unbuilt = []string{"backup"}
 
 // unknown refuses a key. Its name is shown unless it looks like a secret that
 // slipped to the left of the "=".

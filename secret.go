@@ -6,6 +6,7 @@ import (
 	"strings"
 
 	"paidonce/handler"
+	"paidonce/worker/stripeapi"
 )
 
 // secrets are what serve needs besides the configuration, read and checked.
@@ -13,6 +14,9 @@ type secrets struct {
 	sources    []handler.Source
 	adminToken *handler.Secret // nil is the one in the token file
 	keyKind    string          // sk_test, rk_live, …; "" is no key
+	stripeKey  stripeapi.Key   // the zero Key is none
+	effects    []effectConfig  // with their secrets
+	smtpURL    string          // with its password; "" is none
 	warnings   []string
 }
 
@@ -31,9 +35,15 @@ func (c *config) forServe() (secrets, error) {
 		}
 		out.sources = append(out.sources, src)
 	}
+	c.effectsForServe(bad, &out)
 	var err error
 	if out.keyKind, err = c.keyKind(); err != nil {
 		bad.add("STRIPE_API_KEY", "%s", err)
+	} else if out.keyKind != "" {
+		text, _ := c.vars.lookup("STRIPE_API_KEY")
+		if out.stripeKey, err = stripeapi.NewKey(text); err != nil {
+			bad.add("STRIPE_API_KEY", "%s", err)
+		}
 	}
 	if text, _ := c.vars.lookup("PAIDONCE_ADMIN_TOKEN"); text != "" {
 		token, err := handler.NewToken(text)
