@@ -7,6 +7,8 @@ import (
 	"slices"
 	"sync"
 	"time"
+
+	"paidonce/store"
 )
 
 // keptRejects is how many refused webhooks are remembered one by one.
@@ -40,6 +42,11 @@ type Rejected struct {
 // Rejects returns what the public listener has refused.
 func (h *Handler) Rejects() Rejected { return h.rejects.list() }
 
+// RejectsInARow tells of the configured source that has had the most deliveries
+// refused since it last had one accepted, for the alert. What is no delivery (a
+// GET, an unknown source) does not count: browsers and strangers do that.
+func (h *Handler) RejectsInARow() store.RejectsSeen { return h.rejects.inARow() }
+
 // rejects counts refused webhooks and remembers the latest in a ring. They are
 // in memory alone: a stranger must not be able to fill the disk.
 type rejects struct {
@@ -47,20 +54,49 @@ type rejects struct {
 	counts map[RejectCount]int64 // the key's Count is 0
 	ring   []Reject
 	next   int
+
+	rows       map[string]store.RejectsSeen // by source, since its last accepted delivery
+	acceptedAt store.Time
 }
 
-func newRejects() *rejects { return &rejects{counts: map[RejectCount]int64{}} }
+func newRejects() *rejects {
+	return &rejects{counts: map[RejectCount]int64{}, rows: map[string]store.RejectsSeen{}}
+}
 
 func (r *rejects) add(x Reject) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	r.counts[RejectCount{Source: x.Source, Code: x.Code, Reason: x.Reason}]++
+	if x.Source != "" && x.Code != "method_not_allowed" {
+		r.rows[x.Source] = store.RejectsSeen{Source: x.Source, InARow: r.rows[x.Source].InARow + 1, LastAt: store.At(x.At), LastReason: x.Reason}
+	}
 	if len(r.ring) < keptRejects {
 		r.ring = append(r.ring, x)
 		return
 	}
 	r.ring[r.next] = x
 	r.next = (r.next + 1) % keptRejects
+}
+
+// accepted ends the row of a source: a delivery of it was stored, or known.
+func (r *rejects) accepted(source string, at time.Time) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	delete(r.rows, source)
+	r.acceptedAt = store.At(at)
+}
+
+func (r *rejects) inARow() store.RejectsSeen {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	var most store.RejectsSeen
+	for _, row := range r.rows {
+		if row.InARow > most.InARow || row.InARow == most.InARow && row.Source < most.Source {
+			most = row
+		}
+	}
+	most.AcceptedAt = r.acceptedAt
+	return most
 }
 
 func (r *rejects) list() Rejected {

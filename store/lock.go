@@ -71,6 +71,9 @@ func Serving(db string) bool {
 	return !free || err != nil
 }
 
+// Serving reports whether a process serves the file of s.
+func (s *Store) Serving() bool { return Serving(s.opt.Path) }
+
 // probe finds out, before SQLite does, why the file cannot be used, and says so
 // with the path and the user.
 func probe(o Options) error {
