@@ -20,9 +20,11 @@ func (a *app) demoCommand() *cobra.Command {
 		Short: "Show what happens when things go wrong",
 		Long: `Starts the real service on a temporary file with a secret of its own, registers
 orders, and makes go wrong what goes wrong: forged events, repeats, lost
-answers, kills in the middle of a transaction, wrong amounts, events out of
-order, a locked file, a full disk. All of it through real HTTP and with real
-kills. One line tells what was expected and what happened.
+answers, kills in the middle of a transaction and in the middle of a call,
+wrong amounts, events out of order, a receiver that makes one wait, a locked
+file, a full disk. All of it through real HTTP and with real kills; Stripe's API
+and the shop's app are small servers beside it. One line tells what was expected
+and what happened.
 
 It needs no account, no key and no network, and leaves nothing behind. It exits
 with 1 if anything came out otherwise than expected.`,
@@ -60,14 +62,28 @@ func (a *app) demo(ctx context.Context) error {
 		return err
 	}
 	defer d.stop()
+	if d.world, err = newDemoWorld(a.now); err != nil {
+		return err
+	}
+	defer d.world.end()
+	if err := d.world.use(d); err != nil {
+		return err
+	}
 	if err := d.start(ctx, demoChild{}); err != nil {
 		return fmt.Errorf("start the service: %w", err)
 	}
+	patience := &demoPatience{}
+	patienceCtx, giveUp := context.WithCancel(ctx)
+	patience.begin(patienceCtx, a, dir)
+	defer func() {
+		giveUp()
+		<-patience.ended
+	}()
 	if !a.json {
-		fmt.Fprintf(a.stdout, "The real service on a temporary file, events signed as Stripe signs them, real kills.\n\n")
+		fmt.Fprintf(a.stdout, "The real service on a temporary file, events signed as Stripe signs them, real kills;\nStripe's API and the shop's app are small servers beside it.\n\n")
 	}
 	failed := 0
-	rows := demoRows()
+	rows := demoRows(patience)
 	for i := range rows {
 		r := &rows[i]
 		start := a.now()

@@ -24,8 +24,8 @@ func TestTheDemoShowsTheFailureTable(t *testing.T) {
 	if err := json.Unmarshal([]byte(stdout), &rows); err != nil || exit != 0 {
 		t.Fatalf("exit %d, %v\n%s%s", exit, err, stdout, stderr)
 	}
-	if len(rows) != len(demoRows()) {
-		t.Errorf("%d rows, want %d", len(rows), len(demoRows()))
+	if len(rows) != len(demoRows(&demoPatience{})) {
+		t.Errorf("%d rows, want %d", len(rows), len(demoRows(&demoPatience{})))
 	}
 	for _, r := range rows {
 		if !r.OK || r.Happened == "" {
@@ -46,10 +46,17 @@ func TestARowOfTheDemo(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer d.stop()
+	if d.world, err = newDemoWorld(time.Now); err != nil {
+		t.Fatal(err)
+	}
+	defer d.world.end()
+	if err := d.world.use(d); err != nil {
+		t.Fatal(err)
+	}
 	if err := d.start(ctx, demoChild{}); err != nil {
 		t.Fatal(err)
 	}
-	for _, r := range demoRows()[:5] { // with a kill inside a transaction
+	for _, r := range demoRows(&demoPatience{})[:5] { // with a kill inside a transaction
 		happened, ok, err := r.run(ctx, d)
 		if err != nil || !ok {
 			t.Errorf("%s: %s → %s, %v", r.Situation, r.Expected, happened, err)

@@ -15,11 +15,11 @@ import (
 )
 
 // demoRows are the rows of the failure table (design.md §8) that this version
-// has. What calls out, asks Stripe or restores comes with the parts that do.
-func demoRows() []demoRow {
+// has. What reconciles and restores comes with the parts that do.
+func demoRows(patience *demoPatience) []demoRow {
 	return []demoRow{
 		{Situation: "a bad signature, an altered body, a foreign account", Expected: "refused, no row", run: demoForged},
-		{Situation: "the same event 50 times at once", Expected: "one row, paid once", run: demoRepeats},
+		{Situation: "the same event 50 times at once", Expected: "one row, paid once, one effect", run: demoRepeats},
 		{Situation: "stored, but the connection dies before the 200", Expected: "the resend is a duplicate, the row is worked on", run: demoHangUp},
 		{Situation: "killed after the order update, before done", Expected: "both roll back, the next claim does it once", run: demoKilledInside},
 		{Situation: "a wrong amount, a wrong currency", Expected: "never paid, quarantined", run: demoWrongMoney},
@@ -27,6 +27,8 @@ func demoRows() []demoRow {
 		{Situation: "an old event after a newer state, both of one second", Expected: "no step back, the same result", run: demoOrderOfArrival},
 		{Situation: "the event comes hours late", Expected: "counted by what it says", run: demoLate},
 		{Situation: "the event comes before its order is registered", Expected: "paid by the registration", run: demoBeforeOrder},
+		{Situation: "the outside call worked, killed before it is recorded", Expected: "the same key again, it happens once", run: demoKilledOutside},
+		{Situation: "the receiver answers 429 with Retry-After, then never", Expected: "waits as told, times out, the webhook is still answered at once", run: patience.run},
 		{Situation: "the database is locked by another program", Expected: "waits, then 200", run: demoLocked},
 		{Situation: "the disk is full", Expected: "503, alive, heals by itself", run: demoDiskFull},
 		{Situation: "kill -9 at any moment, 20 times", Expected: "nothing acknowledged is lost, nothing is done twice", run: demoKills},
@@ -85,9 +87,11 @@ func demoRepeats(ctx context.Context, d *demo) (string, bool, error) {
 	}
 	e, err := d.settled(ctx, id)
 	o, err2 := d.order(ctx, s.order)
-	return fmt.Sprintf("%d × 200, %d accepted, 1 row with %d deliveries, order %s, order.paid %d×", ok200, accepted, e.Deliveries, o.Status, o.paidTimes()),
-		ok200 == 50 && accepted == 1 && e.Deliveries == 50 && o.Status == "paid" && o.paidTimes() == 1 && len(o.Entries) == 1,
-		errors.Join(append(errs, err, err2)...)
+	_, err3 := d.effectsDone(ctx, s.order, 1)
+	calls, _, err4 := d.world.app.took(ctx, s.order, 1)
+	return fmt.Sprintf("%d × 200, %d accepted, 1 row with %d deliveries, order %s, order.paid %d×, the app called %d×", ok200, accepted, e.Deliveries, o.Status, o.paidTimes(), len(calls)),
+		ok200 == 50 && accepted == 1 && e.Deliveries == 50 && o.Status == "paid" && o.paidTimes() == 1 && len(o.Entries) == 1 && len(calls) == 1,
+		errors.Join(append(errs, err, err2, err3, err4)...)
 }
 
 func demoHangUp(ctx context.Context, d *demo) (string, bool, error) {

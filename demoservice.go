@@ -26,6 +26,7 @@ type demo struct {
 	app    *app
 	dir    string
 	child  demoChild
+	world  *demoWorld // what it calls; nil is nothing
 	secret string
 	token  string
 	client *http.Client
@@ -124,10 +125,13 @@ func (d *demo) stop() {
 	if d.cmd == nil {
 		return
 	}
+	// A server that stops waits five seconds for a connection that has not been
+	// used yet, and a client makes such in a rush.
+	d.client.CloseIdleConnections()
 	_ = d.stdin.Close()
 	select {
 	case <-d.gone:
-	case <-time.After(5 * time.Second):
+	case <-time.After(8 * time.Second):
 		_ = d.cmd.Process.Kill()
 		<-d.gone
 	}

@@ -7,9 +7,11 @@
 //	paidonce demo                                   see what happens when things go wrong
 //	paidonce send TYPE|FILE                         sign and post a test event
 //	paidonce orders add|list|show|edit              what the shop sells
+//	paidonce orders checkout|refund|cancel          what Stripe is asked to do about it
 //	paidonce orders link|accept|ack|fulfil|forget   what a person decides about it
 //	paidonce events list|show|explain               what the sender told us, and why it stands where it does
 //	paidonce events requeue|dismiss                 run it again, or set it aside
+//	paidonce effects list|show|retry|resolve        what went out because of it, and what came back
 //	paidonce books                                  what came in and went out, by day
 //	paidonce stock list|set                         what there is to sell
 //	paidonce stats                                  where everything stands
@@ -21,7 +23,8 @@
 //
 // The commands other than serve and send work on the file itself, beside a
 // running serve or without one: what they change is committed before they say
-// so, and serve sees it within a second.
+// so, and serve sees it within a second. What only Stripe can do is carried out
+// by serve, and the command waits for it.
 //
 // # Configuration
 //
@@ -98,6 +101,7 @@ func (a *app) commands() *cobra.Command {
 		a.sendCommand(),
 		a.ordersCommand(),
 		a.eventsCommand(),
+		a.effectsCommand(),
 		a.booksCommand(),
 		a.stockCommand(),
 		a.statsCommand(),

@@ -16,17 +16,18 @@ import (
 func (a *app) ordersCommand() *cobra.Command {
 	cmd := asGroup(&cobra.Command{
 		Use:   "orders",
-		Short: "What the shop sells: register, look, correct",
+		Short: "What the shop sells: register, look, correct, send money back",
 		Long: `Registers orders and shows what came of them. A payment counts for an order
 that is registered; one that came first is found at once when the order is.
 
 Amounts are in major units (12.50), JSON is in minor units (1250).`,
 		Example: `  paidonce orders add --id A1 --total 12.50 --currency eur
   paidonce orders list --attention any
-  paidonce orders show A1`,
+  paidonce orders show A1
+  paidonce orders refund A1 --amount 12.50`,
 	})
-	cmd.AddCommand(a.ordersAdd(), a.ordersList(), a.ordersShow(), a.ordersEdit(), a.ordersLink(), a.ordersAccept(),
-		a.ordersAck(), a.ordersFulfil(), a.ordersForget())
+	cmd.AddCommand(a.ordersAdd(), a.ordersList(), a.ordersShow(), a.ordersEdit(), a.ordersCheckout(), a.ordersRefund(), a.ordersCancel(),
+		a.ordersLink(), a.ordersAccept(), a.ordersAck(), a.ordersFulfil(), a.ordersForget())
 	return cmd
 }
 
@@ -43,6 +44,8 @@ type orderFlags struct {
 	refs          []string
 	items         []string
 	email, name   string
+	successURL    string
+	cancelURL     string
 	meta          []string
 	clear         []string
 }
@@ -170,10 +173,14 @@ func (a *app) ordersAdd() *cobra.Command {
 		Use:   "add",
 		Short: "Register an order",
 		Long: `Registers an order. The same order again is no error and changes nothing; the
-same id with other content is refused.`,
+same id with other content is refused.
+
+With --success-url, a running serve opens a page at Stripe where the order is
+paid; the command waits for its URL, for up to 30 seconds.`,
 		Example: `  paidonce orders add --id A1 --total 12.50 --currency eur
   paidonce orders add --total 25 --currency usd --item ebook:2:12.50 --email ann@example.com
-  paidonce orders add --id A2 --total-minor 1250 --currency eur --ref cs_test_a1b2 --meta channel=web`,
+  paidonce orders add --id A2 --total-minor 1250 --currency eur --ref cs_test_a1b2 --meta channel=web
+  paidonce orders add --id A3 --total 12.50 --currency eur --success-url https://shop.example/thanks`,
 		Args: takes(),
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			if given := cmd.Flags().Changed; (!given("total") && !given("total-minor")) || !given("currency") {
@@ -183,19 +190,22 @@ same id with other content is refused.`,
 			if err != nil {
 				return err
 			}
+			if n.Checkout, err = f.checkout(cmd); err != nil {
+				return err
+			}
 			return a.withStore(cmd.Context(), func(s *store.Store) error {
 				o, created, err := s.RegisterOrder(cmd.Context(), n)
 				if err != nil {
 					return err
 				}
-				return a.print(o, func(w *bytes.Buffer) {
-					word := "registered"
-					if !created {
-						word = "was registered before"
-					}
-					fmt.Fprintf(w, "%s %s\n", clean(o.ID), word)
-					orderLines(w, o)
-				})
+				word := "registered"
+				if !created {
+					word = "was registered before"
+				}
+				if n.Checkout != nil {
+					return a.printRegistered(cmd.Context(), s, o, word)
+				}
+				return a.print(o, func(w *bytes.Buffer) { registered(w, o, word) })
 			})
 		},
 	}
@@ -204,6 +214,7 @@ same id with other content is refused.`,
 	flags.StringVar(&f.id, "id", "", "the order's `id` (made if absent)")
 	flags.StringVar(&f.paymentIntent, "payment-intent", "", "take money from this payment intent `pi_…` only")
 	flags.StringArrayVar(&f.refs, "ref", nil, "a Stripe `id` that belongs to the order; may be repeated")
+	f.registerCheckout(cmd)
 	return cmd
 }
 
@@ -291,13 +302,15 @@ PAYMENT is the id that orders show lists under payments.`,
 	return cmd
 }
 
+func registered(w *bytes.Buffer, o store.Order, word string) {
+	fmt.Fprintf(w, "%s %s\n", clean(o.ID), word)
+	orderLines(w, o)
+}
+
 // acted tells how an order stands after a person's act.
 func (a *app) acted(o store.Order, err error, word string) error {
 	if err != nil {
 		return err
 	}
-	return a.print(o, func(w *bytes.Buffer) {
-		fmt.Fprintf(w, "%s %s\n", clean(o.ID), word)
-		orderLines(w, o)
-	})
+	return a.print(o, func(w *bytes.Buffer) { registered(w, o, word) })
 }

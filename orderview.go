@@ -78,7 +78,7 @@ func (a *app) ordersShow() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:     "show ORDER",
 		Short:   "Show an order with all that explains it",
-		Long:    "Shows an order: its numbers, its payments, its books, and what happened when.",
+		Long:    "Shows an order: its numbers, its payments, its books, its effects, and what happened when.",
 		Example: "  paidonce orders show A1\n  paidonce orders show A1 --json",
 		Args:    takes("ORDER"),
 		RunE: func(cmd *cobra.Command, args []string) error {
@@ -177,6 +177,7 @@ func orderDetail(w *bytes.Buffer, o store.OrderDetail) {
 			t.add(clock(x.OccurredAt), x.Name)
 		}
 	}, "OCCURRED", "OPERATION")
+	section(w, "effects", len(o.Effects), func(t *table) { effectRows(t, o.Effects) }, effectHeader...)
 	section(w, "timeline", len(o.Timeline), func(t *table) {
 		for _, x := range o.Timeline {
 			t.add(clock(x.At), x.Kind, x.Text)

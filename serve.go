@@ -64,15 +64,24 @@ func (a *app) serve(ctx context.Context, o overrides) (err error) {
 		return err
 	}
 	log := a.serveLog()
+	out, err := a.outbound(c, sec, log)
+	if err != nil {
+		return err
+	}
 	opt := c.ruled(store.Options{
-		Path:   c.db,
-		Mode:   store.Serve,
-		Env:    c.env(),
-		Scopes: scopes(sec.sources),
-		Actor:  "api",
-		Listen: c.listen,
-		Now:    a.now,
-		Log:    log,
+		Path:      c.db,
+		Mode:      store.Serve,
+		Env:       c.env(),
+		Scopes:    scopes(sec.sources),
+		Actor:     "api",
+		Listen:    c.listen,
+		Now:       a.now,
+		Log:       log,
+		Compose:   out.compose,
+		Targets:   out.targets(),
+		Queued:    out.effects.Wake,
+		StripeKey: sec.keyKind,
+		Audit:     c.auditLog != "",
 	})
 	if a.adjust != nil {
 		a.adjust(&opt)
@@ -119,12 +128,12 @@ func (a *app) serve(ctx context.Context, o overrides) (err error) {
 	for _, text := range append(c.warnings, sec.warnings...) {
 		log.Warn("serve: " + text)
 	}
-	svc := service{log: log, worker: w, handler: h}
+	svc := service{log: log, handler: h, parts: append([]part{{"worker", w.Run}}, out.parts(s, c, h)...)}
 	svc.serveHTTP(public, handler.NewServer(h.Public(), log))
 	svc.serveHTTP(admin, handler.NewServer(h.Admin(), log))
 	log.Info("serve: ready", "version", thisBuild().Version, "env", c.env(), "key", or(sec.keyKind, "none"),
 		"sources", sourceList(sec.sources), "listen", public.Addr().String(), "admin", admin.Addr().String(),
-		"db", c.db, "missed_events", missedEvents(sec.keyKind))
+		"targets", opt.Targets, "db", c.db, "missed_events", missedEvents(sec.keyKind))
 	return svc.run(ctx)
 }
 
@@ -164,19 +173,26 @@ func (a *app) serveLog() *slog.Logger {
 	return slog.New(slog.NewJSONHandler(a.stderr, o))
 }
 
-// service is what runs: two servers and the worker.
+// service is what runs: two servers, and the parts that work behind them.
 type service struct {
 	log     *slog.Logger
-	worker  *worker.Worker
 	handler *handler.Handler
+	parts   []part
 	servers []*http.Server
 	failed  chan error
+}
+
+// part is a loop that works until stop is done, and lets go of what it has in
+// hand when work is.
+type part struct {
+	name string
+	run  func(stop, work context.Context) error
 }
 
 // serveHTTP begins to serve on l.
 func (s *service) serveHTTP(l net.Listener, server *http.Server) {
 	if s.failed == nil {
-		s.failed = make(chan error, 3) // room for all who send: two servers and the worker
+		s.failed = make(chan error, 2+len(s.parts)) // room for all who send
 	}
 	s.servers = append(s.servers, server)
 	go func() {
@@ -194,17 +210,18 @@ func (s *service) run(ctx context.Context) error {
 	defer stopTaking()
 	work, giveUp := context.WithCancelCause(context.Background())
 	defer giveUp(nil)
-	worked := make(chan struct{})
-	go func() {
-		defer close(worked)
-		switch err := s.worker.Run(stop, work); {
-		case errors.Is(err, errGraceOver):
-			// No loss: what was in hand runs again after the next start.
-			s.log.Warn("serve: events in hand were let go of", "err", err)
-		case err != nil:
-			s.failed <- fmt.Errorf("worker: %w", err)
-		}
-	}()
+	var worked sync.WaitGroup
+	for _, p := range s.parts {
+		worked.Go(func() {
+			switch err := p.run(stop, work); {
+			case errors.Is(err, errGraceOver):
+				// No loss: what was in hand runs again after the next start.
+				s.log.Warn("serve: what was in hand was let go of", "part", p.name, "err", err)
+			case err != nil:
+				s.failed <- fmt.Errorf("%s: %w", p.name, err)
+			}
+		})
+	}
 	var errs []error
 	select {
 	case <-ctx.Done():
@@ -226,7 +243,7 @@ func (s *service) run(ctx context.Context) error {
 		})
 	}
 	wg.Wait()
-	<-worked
+	worked.Wait()
 	for len(s.failed) > 0 {
 		errs = append(errs, <-s.failed)
 	}

@@ -16,7 +16,7 @@ func (a *app) statsCommand() *cobra.Command {
 	return &cobra.Command{
 		Use:     "stats",
 		Short:   "Where everything stands",
-		Long:    "Counts the events by what came of them, and says how long answers and work took in the last hour.",
+		Long:    "Counts the events by what came of them and the effects by how they stand, and says how long answers and work took in the last hour.",
 		Example: "  paidonce stats\n  paidonce stats --json",
 		Args:    takes(),
 		RunE: func(cmd *cobra.Command, _ []string) error {
@@ -59,10 +59,6 @@ func statsLines(w *bytes.Buffer, st store.Stats) {
 	took := func(p store.Percentiles) string {
 		return fmt.Sprintf("half within %.1f ms, 99 %% within %.1f ms, longest %.1f ms", p.P50, p.P99, p.Max)
 	}
-	var effects []string
-	for _, status := range slices.Sorted(maps.Keys(st.Effects)) {
-		effects = append(effects, fmt.Sprintf("%s %d", status, st.Effects[status]))
-	}
 	pairs(w,
 		"pending", byVerdict("pending"),
 		"oldest pending", oldest,
@@ -70,8 +66,25 @@ func statsLines(w *bytes.Buffer, st store.Stats) {
 		"quarantined", byVerdict("quarantined"),
 		"answers (last hour)", took(st.AckMS),
 		"receipt to done (last hour)", took(st.ReceiptToDoneMS),
-		"effects", strings.Join(effects, ", "),
+		"effects", effectCounts(st.Effects),
 		"last webhook", last(st.LastWebhookAt),
 		"last reconcile", last(st.LastReconcile),
 	)
+}
+
+// effectCounts tells how many effects stand where, in the sequence of their
+// life.
+func effectCounts(counts map[string]int64) string {
+	var parts []string
+	total := int64(0)
+	for _, status := range effectStatuses {
+		if n := counts[status]; n > 0 {
+			total += n
+			parts = append(parts, fmt.Sprintf("%s %d", status, n))
+		}
+	}
+	if total == 0 {
+		return "0"
+	}
+	return fmt.Sprintf("%d: %s", total, strings.Join(parts, ", "))
 }

@@ -24,9 +24,10 @@ const codeUnauthorized = "unauthorized"
 
 // call is one request to the admin API, on its way through a route.
 type call struct {
-	ctx    context.Context
-	id     string // the {id} of the path, unescaped
-	body   []byte // as it came
+	ctx    context.Context // of what the store is asked: it outlives a client that leaves
+	client context.Context // done when the client has left
+	id     string          // the {id} of the path, unescaped
+	body   []byte          // as it came
 	params url.Values
 }
 
@@ -54,6 +55,13 @@ func (h *Handler) adminRoutes() []route {
 	add("POST", "/v1/orders/{id}/ack", tenant, h.ackAttention)
 	add("POST", "/v1/orders/{id}/fulfil", tenant, h.fulfilOrder)
 	add("POST", "/v1/orders/{id}/forget", tenant, h.forgetOrder)
+	add("POST", "/v1/orders/{id}/refund", tenant, h.refundOrder)
+	add("POST", "/v1/orders/{id}/checkout", tenant, h.checkoutOrder)
+	add("POST", "/v1/orders/{id}/cancel", tenant, h.cancelOrder)
+	add("GET", "/v1/effects", []string{"tenant", "status", "kind", "target", "order", "limit", "cursor"}, h.listEffects)
+	add("GET", "/v1/effects/{id}", nil, h.showEffect)
+	add("POST", "/v1/effects/{id}/retry", nil, h.retryEffect)
+	add("POST", "/v1/effects/{id}/resolve", nil, h.resolveEffect)
 	add("GET", "/v1/events", []string{"tenant", "status", "verdict", "type", "order", "source", "limit", "cursor"}, h.listEvents)
 	add("GET", "/v1/events/{id}", scope, h.showEvent)
 	add("POST", "/v1/events/{id}/requeue", scope, h.requeueEvent)
@@ -95,7 +103,7 @@ func (h *Handler) Admin() http.Handler {
 		// A client that leaves does not undo half of what it asked for.
 		ctx, cancel := context.WithTimeout(context.WithoutCancel(r.Context()), commitWait)
 		defer cancel()
-		return rt.run(call{ctx: ctx, id: id, body: body.bytes, params: params})
+		return rt.run(call{ctx: ctx, client: r.Context(), id: id, body: body.bytes, params: params})
 	})
 }
 
@@ -170,7 +178,7 @@ func (h *Handler) readiness(r *http.Request) (answer, error) {
 	if err := onlyGet(r); err != nil {
 		return answer{}, err
 	}
-	if h.draining.Load() {
+	if h.draining() {
 		return answer{}, unavailable("the service is shutting down", "shutting down", nil)
 	}
 	ctx, cancel := context.WithTimeout(r.Context(), readyWait)

@@ -103,6 +103,16 @@ var statuses = map[store.Code]int{
 	store.CodeNothingToAccept:  http.StatusConflict,
 	store.CodeAlreadyFulfilled: http.StatusConflict,
 	store.CodeNotFulfillable:   http.StatusConflict,
+	store.CodeNoStripeKey:      http.StatusConflict,
+	store.CodeRequestConflict:  http.StatusConflict,
+	store.CodeNotRefundable:    http.StatusConflict,
+	store.CodeOrderClosed:      http.StatusConflict,
+	store.CodePaymentUnderWay:  http.StatusConflict,
+	store.CodeInFlight:         http.StatusConflict,
+	store.CodeNotRetryable:     http.StatusConflict,
+	store.CodeNotResolvable:    http.StatusConflict,
+	CodeEffectCanceled:         http.StatusConflict,
+	CodeStripeRefused:          http.StatusBadGateway,
 	store.CodeUnavailable:      http.StatusServiceUnavailable,
 }
 
@@ -158,6 +168,7 @@ func (h *Handler) logFailure(listener string, r *http.Request, f *failure) {
 			level = slog.LevelError
 		}
 		h.quiet.say(level, "503 on the "+listener+" listener", f.reason, f.source, "status", f.status, "err", shortText(f.cause))
+	case f.code == string(CodeStripeRefused): // the worker told of it, and its order shows it
 	case f.status >= http.StatusInternalServerError:
 		h.log.ErrorContext(r.Context(), "handler: request failed", "listener", listener, "status", f.status, "err", shortText(f.cause))
 	}

@@ -23,7 +23,6 @@ import (
 	"fmt"
 	"log/slog"
 	"net/http"
-	"sync/atomic"
 	"time"
 
 	"paidonce/store"
@@ -52,6 +51,22 @@ type Orders interface {
 	ListOrders(ctx context.Context, f store.OrderFilter) (store.Page[store.Order], error)
 }
 
+// Effects is what the admin API does with effects, and with what only Stripe can
+// do, which is one.
+type Effects interface {
+	FindEffect(ctx context.Context, id string) (store.EffectDetail, error)
+	ListEffects(ctx context.Context, f store.EffectFilter) (store.Page[store.Effect], error)
+	RetryEffect(ctx context.Context, id string) (store.EffectDetail, error)
+	ResolveEffect(ctx context.Context, id, outcome, note string) (store.EffectDetail, error)
+	// AwaitEffect returns an effect once it has come to an end or waits for a
+	// person, or as it stands when ctx is done.
+	AwaitEffect(ctx context.Context, id string) (store.EffectDetail, error)
+	RequestRefund(ctx context.Context, tenant, id string, r store.RefundRequest) (store.Effect, error)
+	RequestCheckout(ctx context.Context, tenant, id string, urls *store.Checkout) (store.Effect, error)
+	// RequestCancel returns no effect when Stripe need not be asked.
+	RequestCancel(ctx context.Context, tenant, id string) (store.Order, *store.Effect, error)
+}
+
 // Events is what the admin API does with events.
 type Events interface {
 	FindEvent(ctx context.Context, scope, id string) (store.Event, error)
@@ -65,6 +80,7 @@ type Events interface {
 type Store interface {
 	Inbox
 	Orders
+	Effects
 	Events
 }
 
@@ -80,17 +96,18 @@ type Config struct {
 
 // Handler answers both listeners. Its methods may be called from any goroutine.
 type Handler struct {
-	store    Store
-	sources  map[string]*configured
-	wake     func()
-	now      func() time.Time
-	log      *slog.Logger
-	token    [32]byte // SHA-256 of the admin token
-	bodies   *gate
-	rejects  *rejects
-	quiet    *quiet
-	routes   []route
-	draining atomic.Bool
+	store   Store
+	sources map[string]*configured
+	wake    func()
+	now     func() time.Time
+	log     *slog.Logger
+	token   [32]byte // SHA-256 of the admin token
+	bodies  *gate
+	rejects *rejects
+	quiet   *quiet
+	routes  []route
+	serving context.Context // done when draining begins
+	drain   context.CancelFunc
 }
 
 // New checks cfg and returns a Handler. The error joins everything that is
@@ -103,6 +120,7 @@ func New(cfg Config) (*Handler, error) {
 		store: cfg.Store, sources: map[string]*configured{}, wake: cfg.Wake, now: cfg.Now, log: cfg.Log,
 		rejects: newRejects(), quiet: newQuiet(cfg.Log),
 	}
+	h.serving, h.drain = context.WithCancel(background)
 	var errs []error
 	if cfg.Token.empty() {
 		errs = append(errs, errors.New("the admin token is empty"))
@@ -131,13 +149,16 @@ func New(cfg Config) (*Handler, error) {
 
 // SetDraining makes the Handler refuse new webhooks and be not ready, for the
 // time between the decision to stop and the end of the listeners. What is in
-// hand is finished. There is no way back.
-func (h *Handler) SetDraining() { h.draining.Store(true) }
+// hand is finished, and who waits for Stripe is told that it is under way.
+// There is no way back.
+func (h *Handler) SetDraining() { h.drain() }
+
+func (h *Handler) draining() bool { return h.serving.Err() != nil }
 
 // NewServer returns a server for h with bounds on everything a stranger can
 // make it wait for. Headers and body of a request must arrive within 30
-// seconds; then there are 15 more until the answer must be written, of which
-// the store takes at most commitWait.
+// seconds; then there are 30 more until the answer must be written, of which
+// the store takes at most twice commitWait, and Stripe stripeWait.
 func NewServer(h http.Handler, log *slog.Logger) *http.Server {
 	return &http.Server{
 		Handler:           h,
@@ -145,7 +166,7 @@ func NewServer(h http.Handler, log *slog.Logger) *http.Server {
 		ReadTimeout:       30 * time.Second,
 		// The clock of WriteTimeout starts with the end of the headers, so it
 		// has to hold the slowest body as well.
-		WriteTimeout:   45 * time.Second,
+		WriteTimeout:   60 * time.Second,
 		IdleTimeout:    120 * time.Second,
 		MaxHeaderBytes: 64 << 10,
 		// `OPTIONS *` would be answered past h.

@@ -69,6 +69,7 @@ type fakeStore struct {
 	ack   func(time.Duration) // may be nil
 	ready func(context.Context) error
 	find  func(ctx context.Context, tenant, id string) (store.OrderDetail, error)
+	await func(ctx context.Context, id string) (store.EffectDetail, error)
 }
 
 func (f *fakeStore) AddEvent(ctx context.Context, e store.NewEvent) (store.Added, error) {
@@ -82,6 +83,14 @@ func (f *fakeStore) ObserveAck(d time.Duration) {
 }
 func (f *fakeStore) FindOrder(ctx context.Context, tenant, id string) (store.OrderDetail, error) {
 	return f.find(ctx, tenant, id)
+}
+func (f *fakeStore) AwaitEffect(ctx context.Context, id string) (store.EffectDetail, error) {
+	return f.await(ctx, id)
+}
+
+// RequestCheckout queues effect 7, whatever is asked for.
+func (f *fakeStore) RequestCheckout(context.Context, string, string, *store.Checkout) (store.Effect, error) {
+	return store.Effect{ID: "7", Status: "pending"}, nil
 }
 
 // world is a Handler behind two real listeners.

@@ -23,7 +23,9 @@ var attentionWords = []string{
 	payment.AttentionUnderpaid, payment.AttentionOverpaid, "oversold", "effect_failed",
 }
 
-// registerOrder is POST /v1/orders. The same order again is 200.
+// registerOrder is POST /v1/orders. The same order again is 200. With checkout,
+// the answer waits for the URL: without one yet it is 202, and the same POST
+// again gives it.
 func (h *Handler) registerOrder(c call) (answer, error) {
 	var n store.NewOrder
 	fields := orderFields(&n)
@@ -37,7 +39,7 @@ func (h *Handler) registerOrder(c call) (answer, error) {
 			n.Refs = append(n.Refs, ref)
 		})
 	}
-	fields["checkout"] = func(in input) { in.wrong("needs STRIPE_API_KEY") }
+	fields["checkout"] = set(&n.Checkout, func(in input, urls *store.Checkout) { in.object(checkoutFields(urls)) })
 	if err := readObject(c.body, fields); err != nil {
 		return answer{}, err
 	}
@@ -51,15 +53,23 @@ func (h *Handler) registerOrder(c call) (answer, error) {
 	if err != nil {
 		return answer{}, err
 	}
-	if !created {
-		return reply(http.StatusOK, o)
+	status := http.StatusOK
+	if created {
+		status = http.StatusCreated
 	}
-	a, err := reply(http.StatusCreated, o)
-	location := "/v1/orders/" + url.PathEscape(o.ID)
-	if o.Tenant != mainTenant {
-		location += "?" + url.Values{"tenant": {o.Tenant}}.Encode()
+	var a answer
+	if n.Checkout == nil {
+		a, err = reply(status, o)
+	} else {
+		a, err = h.firstCheckout(c, o, status)
 	}
-	a.set("Location", location)
+	if err == nil && created {
+		location := "/v1/orders/" + url.PathEscape(o.ID)
+		if o.Tenant != mainTenant {
+			location += "?" + url.Values{"tenant": {o.Tenant}}.Encode()
+		}
+		a.set("Location", location)
+	}
 	return a, err
 }
 
@@ -97,7 +107,7 @@ func orderFields(n *store.NewOrder) members {
 func (h *Handler) editOrder(c call) (answer, error) {
 	var n store.NewOrder
 	fields := orderFields(&n)
-	for _, name := range []string{"id", "tenant", "payment_intent", "refs"} {
+	for _, name := range []string{"id", "tenant", "payment_intent", "refs", "checkout"} {
 		fields[name] = func(in input) { in.wrong("cannot be changed") }
 	}
 	if err := readObject(c.body, fields); err != nil {

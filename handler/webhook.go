@@ -56,7 +56,7 @@ func under(root, at string) bool {
 
 // webhook takes one delivery for s.
 func (h *Handler) webhook(w http.ResponseWriter, r *http.Request, s *configured) (answer, error) {
-	if h.draining.Load() {
+	if h.draining() {
 		return answer{}, h.refuse(s.name, max(r.ContentLength, 0), shuttingDown())
 	}
 	body, err := h.bodies.readBody(w, r, s.maxBody)

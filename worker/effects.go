@@ -31,7 +31,6 @@ type Sender interface {
 
 // EffectsConfig is what main decides for the effect workers.
 type EffectsConfig struct {
-	Outbox  Outbox
 	Senders map[string]Sender // by target
 	Log     *slog.Logger
 	Now     func() time.Time
@@ -52,8 +51,9 @@ type EffectsConfig struct {
 // claim's lease back; a process that dies in between leaves an effect of
 // unknown outcome, and the store's rules say what that means for its kind.
 type Effects struct {
-	cfg   EffectsConfig
-	wakes map[string]chan struct{}
+	cfg    EffectsConfig
+	outbox Outbox
+	wakes  map[string]chan struct{}
 }
 
 // NewEffects returns effect workers that have not begun.
@@ -88,10 +88,12 @@ func signal(wake chan<- struct{}) {
 	}
 }
 
-// Run works until stop is done, waits for the calls that are under way, and
-// returns nil. When work ends, the calls are cut off, and their outcome is
-// written down as what it then is.
-func (e *Effects) Run(stop, work context.Context) error {
+// Run works on the outbox until stop is done, waits for the calls that are under
+// way, and returns nil. When work ends, the calls are cut off, and their outcome
+// is written down as what it then is. It is given the outbox only now, since
+// that one has to know whom to wake before it opens. Run is called once.
+func (e *Effects) Run(stop, work context.Context, outbox Outbox) error {
+	e.outbox = outbox
 	var wg sync.WaitGroup
 	for target, sender := range e.cfg.Senders {
 		wg.Go(func() { e.serve(stop, work, target, sender) })
@@ -143,7 +145,7 @@ func (e *Effects) serve(stop, work context.Context, target string, sender Sender
 			})
 		}
 		if err == nil && len(claims) < free { // else the next slot to be free wakes us
-			if wait, ok, err := e.cfg.Outbox.NextEffectIn(work, target); err == nil && ok {
+			if wait, ok, err := e.outbox.NextEffectIn(work, target); err == nil && ok {
 				delay = min(delay, max(wait, time.Millisecond))
 			}
 		}
@@ -155,7 +157,7 @@ func (e *Effects) claim(ctx context.Context, target string, limit int) ([]store.
 	if limit == 0 {
 		return nil, nil
 	}
-	return e.cfg.Outbox.ClaimEffects(ctx, target, limit)
+	return e.outbox.ClaimEffects(ctx, target, limit)
 }
 
 // call makes one call and writes down what it came to.
@@ -175,7 +177,7 @@ func (e *Effects) call(work context.Context, c store.EffectClaim, sender Sender)
 	}
 	for wait := 100 * time.Millisecond; ; wait = min(wait*2, 5*time.Second) {
 		// Also when work has ended: what is known of a call is worth a write.
-		err := e.cfg.Outbox.FinishEffect(context.WithoutCancel(work), c, a)
+		err := e.outbox.FinishEffect(context.WithoutCancel(work), c, a)
 		switch {
 		case err == nil:
 			return
@@ -228,18 +230,18 @@ func (e *Effects) keep(stop, work context.Context) {
 		now := e.cfg.Now()
 		if back := setBack(last, now); back > 0 {
 			e.cfg.Log.WarnContext(work, "worker: the clock was set back", "by", back.Round(time.Second))
-			if err := e.cfg.Outbox.ClockWentBack(work, back); err != nil {
+			if err := e.outbox.ClockWentBack(work, back); err != nil {
 				e.cfg.Log.ErrorContext(work, "worker: clock not followed", "err", err)
 				now = last // again next time
 			}
 		}
 		last = now
-		if n, err := e.cfg.Outbox.ReleaseExpired(work); err != nil {
+		if n, err := e.outbox.ReleaseExpired(work); err != nil {
 			e.cfg.Log.WarnContext(work, "worker: expired leases not released", "err", err)
 		} else if n > 0 {
 			e.cfg.Log.WarnContext(work, "worker: leases ran out", "effects", n)
 		}
-		more, err := e.cfg.Outbox.FanOutWaiting(work, 100)
+		more, err := e.outbox.FanOutWaiting(work, 100)
 		if err != nil {
 			e.cfg.Log.WarnContext(work, "worker: recorded operations not queued", "err", err)
 		}

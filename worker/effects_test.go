@@ -77,17 +77,14 @@ func bubble(t *testing.T, receivers map[string]*receiver, poll time.Duration, fn
 		var e *Effects
 		o := storetest.Options(dir, nil)
 		o.Now, o.Compose, o.Queued = time.Now, storetest.Fan(targets...), func() { e.Wake() }
-		// The workers are told of what the store queues, and need the store.
-		var s *store.Store
 		e = NewEffects(EffectsConfig{Senders: senders, Log: quiet, Now: time.Now, Poll: poll})
 		s, err := store.Open(context.Background(), o)
 		if err != nil {
 			t.Fatal(err)
 		}
-		e.cfg.Outbox = s
 		stop, stopNow := context.WithCancel(context.Background())
 		ended := make(chan error)
-		go func() { ended <- e.Run(stop, context.Background()) }()
+		go func() { ended <- e.Run(stop, context.Background(), s) }()
 		fn(t, s)
 		stopNow()
 		if err := <-ended; err != nil {
