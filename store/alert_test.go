@@ -211,7 +211,7 @@ func TestEveryConditionBeginsAndEnds(t *testing.T) {
 				}
 			},
 			summary: "1 effect is stuck.",
-			item:    store.AlertItem{Order: "ORD-1", Event: "evt_1", Effect: "1", Amount: "12.50 EUR", Text: "order.paid for app: it is not done after 8 attempts"},
+			item:    store.AlertItem{Order: "ORD-1", Event: "evt_1", Effect: "1", Amount: "12.50 EUR", Text: "order.paid for app: it is past its quick retries, and not done after 8 attempts"},
 			command: "paidonce effects show 1",
 			end: func(t *testing.T, s *store.Store, clock *storetest.Clock) {
 				clock.Advance(6 * time.Minute)
@@ -228,7 +228,7 @@ func TestEveryConditionBeginsAndEnds(t *testing.T) {
 				clock.Advance(time.Second)
 			},
 			summary: "1 effect is stuck.",
-			item:    store.AlertItem{Order: "ORD-1", Event: "evt_1", Effect: "1", Amount: "12.50 EUR", Text: "order.paid for app: it is not done after 1 attempt"},
+			item:    store.AlertItem{Order: "ORD-1", Event: "evt_1", Effect: "1", Amount: "12.50 EUR", Text: "order.paid for app: it holds its lane, and is not done after 1 attempt"},
 			command: "paidonce effects show 1",
 			end: func(t *testing.T, s *store.Store, _ *storetest.Clock) {
 				storetest.Finish(t, s, storetest.ClaimOne(t, s, "app"), done)
@@ -459,6 +459,24 @@ func TestWhatIsNewIsTold(t *testing.T) {
 	wantTold(t, s, rules, "one of a lower row in place of one of a higher", "quarantined firing 3")
 }
 
+// TestWhatComesBackIsNews: of two disputes one is answered, and then has to be
+// answered again.
+func TestWhatComesBackIsNews(t *testing.T) {
+	s, clock := storetest.Open(t, tells)
+	storetest.Register(t, s, "ORD-1", 1250, "eur")
+	dispute := func(event, id, status string, seconds int64) string {
+		return of(event, "dispute", id, opened+seconds, fmt.Sprintf(`,"amount":600,"payment_intent":"pi_1","status":%q`, status))
+	}
+	storetest.Deliver(t, s, pays("evt_1", "pi_1", 1), dispute("evt_2", "dp_1", "needs_response", 2), dispute("evt_3", "dp_2", "needs_response", 3))
+	wantTold(t, s, rules, "two", "dispute firing 2")
+	clock.Advance(time.Hour)
+	storetest.Deliver(t, s, dispute("evt_4", "dp_2", "under_review", 4))
+	wantTold(t, s, rules, "one is answered")
+	clock.Advance(time.Hour)
+	storetest.Deliver(t, s, dispute("evt_5", "dp_2", "needs_response", 5))
+	wantTold(t, s, rules, "it has to be answered again", "dispute firing 2")
+}
+
 func TestAFailureAfterARetryIsNews(t *testing.T) {
 	s, clock := storetest.Open(t, tells)
 	storetest.Register(t, s, "ORD-1", 1250, "eur")
@@ -520,7 +538,9 @@ func TestUnlinkedMoneyIsToldOfOnce(t *testing.T) {
 	s, clock := storetest.Open(t, tells)
 	storetest.Deliver(t, s, loose("evt_1", "pi_1", ""), loose("evt_in", "pi_in", "in_1"))
 	clock.Advance(25 * time.Hour)
-	wantTold(t, s, rules, "after a day", "unlinked firing 1")
+	if a := wantTold(t, s, rules, "after a day", "unlinked firing 1")[0]; len(a.Items) != 1 || a.Items[0].Event != "evt_1" {
+		t.Errorf("items %+v; want the one that is not an invoice's", a.Items)
+	}
 	storetest.Deliver(t, s, loose("evt_2", "pi_2", ""))
 	for range 8 {
 		clock.Advance(3*time.Hour - time.Second)

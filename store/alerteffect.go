@@ -162,7 +162,10 @@ func stuckText(e openEffect) (string, Time) {
 	case e.status == "unknown":
 		return "nobody knows whether it happened, after " + tried, since
 	}
-	return "it is not done after " + tried, since
+	if (effectState{failures: e.failures}).alarmed() {
+		return "it is past its quick retries, and not done after " + tried, since
+	}
+	return "it holds its lane, and is not done after " + tried, since
 }
 
 // codeWord is what the other side may call a refusal; anything longer or

@@ -105,12 +105,13 @@ func (s *Store) standing(t *Tx, occurredAt Time) (status, reason string) {
 }
 
 // fanOut queues the effects of an occasion, for the targets that are
-// configured at this moment. It returns how many there are now that were not,
-// and how many of them failed at once.
-func (s *Store) fanOut(t *Tx, o Occasion, n newEffect) (queued, failed int, err error) {
+// configured at this moment. It returns how many the occasion makes, be they
+// new or not, and how many of the new ones failed at once.
+func (s *Store) fanOut(t *Tx, o Occasion, n newEffect) (made, failed int, err error) {
 	o.At = t.now
 	n.operation, n.occurredAt = o.Operation, o.OccurredAt
-	for _, c := range s.opt.Compose(o) {
+	composed := s.opt.Compose(o)
+	for _, c := range composed {
 		n.target, n.kind, n.body = c.Target, c.Kind, c.Body
 		n.status, n.reason = s.standing(t, o.OccurredAt)
 		if c.Failed != "" && n.status != "canceled" {
@@ -121,16 +122,13 @@ func (s *Store) fanOut(t *Tx, o Occasion, n newEffect) (queued, failed int, err 
 		}
 		row, err := queue(t, n)
 		if err != nil {
-			return queued, failed, err
+			return 0, 0, err
 		}
-		if row != 0 {
-			queued++
-			if n.status == "failed" {
-				failed++
-			}
+		if row != 0 && n.status == "failed" {
+			failed++
 		}
 	}
-	return queued, failed, nil
+	return len(composed), failed, nil
 }
 
 // saveOperations records the operations that should exist and do not, and
@@ -265,20 +263,16 @@ func (s *Store) FanOutWaiting(ctx context.Context, limit int) (more bool, err er
 	return len(ops) == limit, err
 }
 
-// route queues the raw effects of an event, and reports whether there are any.
+// route queues the raw effects of an event, and reports whether there are any
+// under today's rules.
 func (s *Store) route(t *Tx, d *Decoded) (bool, error) {
 	if s.opt.Compose == nil || d.PayloadGone || strings.HasPrefix(d.Tenant, ForeignTenant) {
 		return false, nil
 	}
 	o := Occasion{Operation: d.Source + ":" + d.Type, OccurredAt: d.OccurredAt, Payload: d.Body,
 		Event: &EventRef{Scope: d.Scope, ID: d.ID, Source: d.Source, Type: d.Type, OccurredAt: d.OccurredAt}}
-	subject := "event:" + d.Scope + "/" + d.ID
-	n, _, err := s.fanOut(t, o, newEffect{tenant: d.Tenant, subject: subject, event: d.Row})
-	if err != nil || n > 0 {
-		return n > 0, err
-	}
-	// Run again, it queues nothing new: what it queued before still counts.
-	return one(t, `SELECT 1 FROM effects WHERE event = ? AND subject = ? LIMIT 1`, []any{d.Row, subject}, new(int))
+	made, _, err := s.fanOut(t, o, newEffect{tenant: d.Tenant, subject: "event:" + d.Scope + "/" + d.ID, event: d.Row})
+	return made > 0, err
 }
 
 // failedEffects are the attentions of an order whose effects were given up.
