@@ -8,6 +8,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"reflect"
 	"regexp"
 	"strings"
 	"testing"
@@ -26,6 +27,55 @@ func readmeCommands(t *testing.T) []string {
 		lines = append(lines, strings.Split(strings.TrimSpace(block[1]), "\n")...)
 	}
 	return lines
+}
+
+// TestTheREADMEsReceiversAreThoseThatRun: what it shows is a part of the
+// programs that worker/send runs.
+func TestTheREADMEsReceiversAreThoseThatRun(t *testing.T) {
+	text, err := os.ReadFile("README.md")
+	if err != nil {
+		t.Fatal(err)
+	}
+	for language, file := range map[string]string{"go": "receiver.go", "js": "receiver.mjs"} {
+		program, err := os.ReadFile(filepath.Join("testdata", "receivers", file))
+		if err != nil {
+			t.Fatal(err)
+		}
+		shown := regexp.MustCompile("(?s)```" + language + "\n(.*?)```").FindStringSubmatch(string(text))
+		if shown == nil {
+			t.Errorf("the README shows no receiver in %s", language)
+			continue
+		}
+		flat := func(s string) string { // whatever it is indented by
+			lines := strings.Split(strings.TrimSpace(s), "\n")
+			for i, l := range lines {
+				lines[i] = strings.TrimSpace(l)
+			}
+			return strings.Join(lines, "\n")
+		}
+		if !strings.Contains(flat(string(program)), flat(shown[1])) {
+			t.Errorf("the README's receiver in %s is no part of %s", language, file)
+		}
+	}
+}
+
+// TestTheREADMEsEffectsAreServed: serve starts with what it says to write.
+func TestTheREADMEsEffectsAreServed(t *testing.T) {
+	text, err := os.ReadFile("README.md")
+	if err != nil {
+		t.Fatal(err)
+	}
+	shown := regexp.MustCompile("(?s)```toml\n(.*?)```").FindSubmatch(text)
+	if shown == nil {
+		t.Fatal("the README shows no effects")
+	}
+	w := newWorld(t)
+	w.mailShop()
+	w.env["SHOP_HOOK_SECRET"] = effectSecret
+	w.write("paidonce.toml", string(shown[1]))
+	if targets := w.serve().ready["targets"]; !reflect.DeepEqual(targets, []any{"app", "me", "thanks"}) {
+		t.Errorf("targets %v", targets)
+	}
 }
 
 // TestEveryCommandOfTheREADMEWorks runs the lines of README.md as a newcomer

@@ -27,16 +27,12 @@ func main() {
 			http.Error(w, "unreadable", http.StatusBadRequest)
 			return
 		}
-		if err := webhook.Verify(body, r.Header); err != nil { // also refuses what is older than 5 minutes
+		if err := webhook.Verify(body, r.Header); err != nil { // also what is older than 5 minutes
 			http.Error(w, "not signed", http.StatusUnauthorized)
 			return
 		}
-		// The directory stands for the whole work, made once or not at all. In a
-		// shop: one database transaction that inserts webhook-id (UNIQUE; if it
-		// is there, nothing is left to do) and delivers what was bought.
-		err = os.Mkdir(fmt.Sprintf("seen/%x", sha256.Sum256([]byte(r.Header.Get("webhook-id")))), 0o700)
-		if err != nil && !errors.Is(err, fs.ErrExist) {
-			http.Error(w, "not stored", http.StatusInternalServerError) // it will come again
+		if err := once(r.Header.Get("webhook-id"), body); err != nil {
+			http.Error(w, "not done", http.StatusInternalServerError) // it comes again
 			return
 		}
 		w.WriteHeader(http.StatusNoContent)
@@ -47,4 +43,16 @@ func main() {
 	}
 	fmt.Println("listening on", listener.Addr())
 	log.Fatal(http.Serve(listener, nil))
+}
+
+// once does the work that an id stands for, if it has not been done. Here the
+// directory stands for all of it, made once or not at all. In a shop it is one
+// database transaction: insert the id (UNIQUE; if it is there, nothing is left
+// to do), and deliver what the body says was bought.
+func once(id string, _ []byte) error {
+	err := os.Mkdir(fmt.Sprintf("seen/%x", sha256.Sum256([]byte(id))), 0o700)
+	if errors.Is(err, fs.ErrExist) {
+		return nil
+	}
+	return err
 }

@@ -11,13 +11,21 @@ async function receive(req) {
   let body = ''
   for await (const chunk of req.setEncoding('utf8')) if (body.length <= 2 ** 20) body += chunk
   if (body.length > 2 ** 20) return 400
-  try { webhook.verify(body, req.headers) } catch { return 401 } // also refuses what is older than 5 minutes
-  // The directory stands for the whole work, made once or not at all. In a
-  // shop: one database transaction that inserts webhook-id (UNIQUE; if it is
-  // there, nothing is left to do) and delivers what was bought.
-  const id = createHash('sha256').update(req.headers['webhook-id']).digest('hex')
-  try { mkdirSync(`seen/${id}`) } catch (err) { if (err.code !== 'EEXIST') throw err }
+  try { webhook.verify(body, req.headers) } catch { return 401 } // also what is older than 5 minutes
+  once(req.headers['webhook-id'], body)
   return 204
+}
+
+// once does the work that an id stands for, if it has not been done. Here the
+// directory stands for all of it, made once or not at all. In a shop it is one
+// database transaction: insert the id (UNIQUE; if it is there, nothing is left
+// to do), and deliver what the body says was bought.
+function once(id, _body) {
+  try {
+    mkdirSync(`seen/${createHash('sha256').update(id).digest('hex')}`)
+  } catch (err) {
+    if (err.code !== 'EEXIST') throw err
+  }
 }
 
 mkdirSync('seen', { recursive: true })
