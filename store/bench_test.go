@@ -85,3 +85,57 @@ func BenchmarkDrain(b *testing.B) {
 	}
 	b.ReportMetric(float64(b.N)/b.Elapsed().Seconds(), "events/s")
 }
+
+// BenchmarkClaimEffects claims and finishes 64 effects on a file with many done
+// ones, and with many that wait behind one that is put off: a claim must cost
+// the same beside any number of the former, and bear the latter.
+func BenchmarkClaimEffects(b *testing.B) {
+	for _, size := range []struct{ done, blocked int }{{1_000, 0}, {100_000, 0}, {1_000, 10_000}} {
+		b.Run(fmt.Sprintf("%d done, %d blocked", size.done, size.blocked), func(b *testing.B) {
+			s := openTest(b)
+			n := 0
+			fill := func(count int, subject func(i int) string, status string, due any) {
+				for from := 0; from < count; from += 1000 {
+					err := s.w.write(b.Context(), "fill", func(t *Tx) error {
+						for i := from; i < min(from+1000, count); i++ {
+							n++
+							doneAt := any(nil)
+							if status == "done" {
+								doneAt = t.now
+							}
+							if _, err := t.insert(`INSERT INTO effects (subject, operation, target, kind, key, body, status, reason, due_at, occurred_at, created_at, done_at)
+								VALUES (?, ?, 'app', 'http', ?, x'7b7d', ?, 'a benchmark', ?, ?, ?, ?)`,
+								subject(i), fmt.Sprint("alert.", n), fmt.Sprint(n), status, due, t.now, t.now, doneAt); err != nil {
+								return err
+							}
+						}
+						return nil
+					})
+					if err != nil {
+						b.Fatal(err)
+					}
+				}
+			}
+			own := func(i int) string { return fmt.Sprint("alert:", n) }
+			fill(size.done, own, "done", nil)
+			fill(min(size.blocked, 10), func(i int) string { return fmt.Sprint("alert:lane", i) }, "pending", At(s.opt.Now())+3_600_000)
+			fill(size.blocked, func(i int) string { return fmt.Sprint("alert:lane", i%10) }, "pending", At(s.opt.Now())-1)
+			for b.Loop() {
+				b.StopTimer()
+				fill(64, own, "pending", At(s.opt.Now()))
+				b.StartTimer()
+				claims, err := s.ClaimEffects(b.Context(), "app", 64)
+				if err != nil || len(claims) != 64 {
+					b.Fatal(len(claims), err)
+				}
+				b.StopTimer()
+				for _, c := range claims {
+					if err := s.FinishEffect(b.Context(), c, Answer{Outcome: OutcomeDone}); err != nil {
+						b.Fatal(err)
+					}
+				}
+				b.StartTimer()
+			}
+		})
+	}
+}
