@@ -174,6 +174,7 @@ func (s *Store) rederive(t *Tx, why cause, facts []factKey, orders []int64) (map
 
 	b := newBooks()
 	verdicts := map[factKey]verdict{}
+	outcomes, standing := map[int64]payment.Outcome{}, map[int64][]payment.Attention{}
 	for _, row := range slices.Sorted(maps.Keys(all)) {
 		o := all[row]
 		out := o.derive(groups)
@@ -181,28 +182,14 @@ func (s *Store) rederive(t *Tx, why cause, facts []factKey, orders []int64) (map
 		if err != nil {
 			return nil, err
 		}
-		standing := slices.Concat(out.Attention, oversold)
-		if out.Attention, err = o.attentionNow(t, standing); err != nil {
+		standing[row] = slices.Concat(out.Attention, oversold)
+		if out.Attention, err = o.attentionNow(t, standing[row]); err != nil {
 			return nil, err
 		}
 		if err := s.saveOrder(t, o, out); err != nil {
 			return nil, err
 		}
-		failed, err := s.saveOperations(t, why, row, out.Operations)
-		if err != nil {
-			return nil, err
-		}
-		if failed { // at once, such as a mail to nobody: the order shows that too
-			if all[row], err = loadOrder(t, row); err != nil {
-				return nil, err
-			}
-			if out.Attention, err = all[row].attentionNow(t, standing); err != nil {
-				return nil, err
-			}
-			if err := s.saveOrder(t, all[row], out); err != nil {
-				return nil, err
-			}
-		}
+		outcomes[row] = out
 		b.want(row, out.Balances)
 		judge(verdicts, groups, func(gr *group) bool { return gr.order == row }, row, out.Payments)
 	}
@@ -240,7 +227,30 @@ func (s *Store) rederive(t *Tx, why cause, facts []factKey, orders []int64) (map
 	if err := b.write(t, why); err != nil {
 		return nil, err
 	}
+	// Last, so that what goes out shows the order with all that is its own.
+	for _, row := range slices.Sorted(maps.Keys(outcomes)) {
+		if err := s.operate(t, why, row, outcomes[row], standing[row]); err != nil {
+			return nil, err
+		}
+	}
 	return verdicts, settleWaiting(t, verdicts)
+}
+
+// operate records an order's operations and queues what they make. An effect
+// that fails at once, such as a mail to nobody, shows on the order too.
+func (s *Store) operate(t *Tx, why cause, row int64, out payment.Outcome, standing []payment.Attention) error {
+	failed, err := s.saveOperations(t, why, row, out.Operations)
+	if err != nil || !failed {
+		return err
+	}
+	o, err := loadOrder(t, row)
+	if err != nil {
+		return err
+	}
+	if out.Attention, err = o.attentionNow(t, standing); err != nil {
+		return err
+	}
+	return s.saveOrder(t, o, out)
 }
 
 // touch notes the orders that a payment belongs to, could belong to, or

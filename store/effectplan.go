@@ -1,6 +1,7 @@
 package store
 
 import (
+	"cmp"
 	"math/rand/v2"
 	"time"
 )
@@ -110,8 +111,8 @@ func (e effectState) settle(a Answer, now Time) effectState {
 	case OutcomeRefused:
 		e.status, e.doneAt = "failed", now
 		e.reason = "refused"
-		if a.Code != "" {
-			e.reason = cut("refused: " + a.Code)
+		if why := cmp.Or(a.Code, a.Error); why != "" {
+			e.reason = cut("refused: " + why)
 		}
 	case OutcomeAgain:
 		e.failures++

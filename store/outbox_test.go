@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"math/rand/v2"
+	"reflect"
 	"slices"
 	"strings"
 	"sync"
@@ -91,6 +92,25 @@ func TestAnOperationFansOutOnce(t *testing.T) {
 	st, err := s.Stats(ctx)
 	if err != nil || st.Effects["done"] != 2 || st.Effects["pending"] != 0 {
 		t.Errorf("stats %v, %v", st.Effects, err)
+	}
+}
+
+// TestWhatGoesOutShowsTheOrderAsItIsThen: with the ids that it has learned.
+func TestWhatGoesOutShowsTheOrderAsItIsThen(t *testing.T) {
+	var seen *store.Order
+	s, _ := storetest.Open(t, func(o *store.Options) {
+		o.Compose = func(oc store.Occasion) []store.Composed {
+			if oc.Operation == "order.paid" {
+				seen = oc.Order
+			}
+			return nil
+		}
+	})
+	storetest.Register(t, s, "ORD-1", 1250, "eur")
+	storetest.Deliver(t, s, pays("evt_1", "pi_1", 1))
+	now := storetest.Order(t, s, "ORD-1").Order
+	if seen == nil || !reflect.DeepEqual(*seen, now) || !slices.Equal(seen.Refs, []string{"pi_1"}) {
+		t.Errorf("composed of %+v; the order is %+v", seen, now)
 	}
 }
 
