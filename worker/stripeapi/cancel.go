@@ -102,7 +102,7 @@ func (c *Client) endIntent(ctx context.Context, claim store.EffectClaim, account
 		return err
 	})
 	if e == nil || e.Outcome != store.OutcomeRefused || e.Status == 0 {
-		return e.harmless()
+		return e
 	}
 	now, again := c.intent(ctx, account, pi.ID)
 	if again != nil {

@@ -42,7 +42,7 @@ func (c *Client) endSession(ctx context.Context, claim store.EffectClaim, accoun
 		return err
 	})
 	if e == nil || e.Outcome != store.OutcomeRefused || e.Status == 0 {
-		return e.harmless()
+		return e
 	}
 	// The buyer was faster, or it ran out by itself.
 	now, _, again := c.session(ctx, account, s.ID)

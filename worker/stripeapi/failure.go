@@ -141,7 +141,7 @@ func (e *Error) fromStripe(r request, se *stripe.Error) string {
 	case se.Type == stripe.ErrorTypeIdempotency:
 		// Other parameters under a key that was used: a mistake of ours, and a
 		// new key would hide it.
-		e.Outcome = store.OutcomeRefused
+		e.Outcome, e.Code = store.OutcomeRefused, codeIdempotency
 	default:
 		e.Outcome = store.OutcomeRefused
 	}

@@ -47,6 +47,10 @@ var policy = []struct {
 	{name: "a redirect to nowhere", answer: reply{status: 301, header: map[string]string{"Location": "http://%zz"}, body: refundBody("re_1", "succeeded")}, want: store.OutcomeAgain},
 	{name: "a 409 for a key in use", answer: stripeError(409, "invalid_request_error", "idempotency_key_in_use"), want: store.OutcomeAgain, code: "idempotency_key_in_use"},
 	{name: "a 409 for a key in use, as an idempotency_error", answer: stripeError(409, "idempotency_error", "idempotency_key_in_use"), want: store.OutcomeAgain, code: "idempotency_key_in_use"},
+	{name: "a 409 without a code", answer: stripeError(409, "invalid_request_error", ""), want: store.OutcomeAgain, code: "invalid_request_error"},
+	{name: "a 429 without a code", answer: stripeError(429, "invalid_request_error", ""), want: store.OutcomeAgain, code: "invalid_request_error"},
+	{name: "a lock that could not be had, under another status", answer: stripeError(400, "invalid_request_error", "lock_timeout"), want: store.OutcomeAgain, code: "lock_timeout"},
+	{name: "a 408 of Stripe's", answer: stripeError(408, "invalid_request_error", ""), want: store.OutcomeAgain, code: "invalid_request_error"},
 	{name: "a 429 with Retry-After in seconds", answer: after(stripeError(429, "invalid_request_error", "rate_limit"), "7"), want: store.OutcomeAgain, code: "rate_limit", retryAfter: 7 * time.Second},
 	{name: "a 429 with Retry-After as a date", answer: after(stripeError(429, "invalid_request_error", "rate_limit"), now.Add(90*time.Second).Format(http.TimeFormat)), want: store.OutcomeAgain, code: "rate_limit", retryAfter: 90 * time.Second},
 	{name: "a 429 for an object that is locked", answer: stripeError(429, "invalid_request_error", "lock_timeout"), want: store.OutcomeAgain, code: "lock_timeout"},
@@ -198,7 +202,10 @@ func TestAPanicBecomesAnUnknownOutcomeOfWhatChangesSomething(t *testing.T) {
 			if !strings.Contains(log.String(), "panicked") {
 				t.Errorf("the log says %s", log)
 			}
-			log.Reset() // the stack names files
+			if strings.Contains(log.String(), "MARK") {
+				t.Errorf("the log has the text of the panic: %s", log)
+			}
+			log.Reset() // the stack has paths and @
 			checkSecrecy(t, a, log)
 		})
 	}
@@ -221,6 +228,10 @@ func TestACallEndsWithItsTime(t *testing.T) {
 			t.Errorf("the error says %q", a.Error)
 		}
 		checkSecrecy(t, a, log)
+		begin = time.Now()
+		if _, err := c.RetrieveRefund(t.Context(), "", "re_1"); err == nil || time.Since(begin) != 20*time.Second {
+			t.Errorf("a reading beside Send got %v after %s", err, time.Since(begin))
+		}
 	})
 }
 
