@@ -414,10 +414,7 @@ func (o *execOutside) keys() []string {
 }
 
 // stripeOutside is Stripe: the effect is a refund.
-type stripeOutside struct {
-	fake *stripefake.Server
-	d    *demo
-}
+type stripeOutside struct{ fake *stripefake.Server }
 
 func (o *stripeOutside) setUp(t *testing.T, _ string) (string, map[string]string) {
 	o.fake = stripefake.NewServer(stripefake.ServerConfig{Now: time.Now, Key: "sk_test_fake"})
