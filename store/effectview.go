@@ -296,6 +296,8 @@ func (d *EffectDetail) next(e effectState, targetKnown bool) string {
 		return "it waits for a person: " + act("retry") + " lets it go, " + act("resolve") + " says what became of it"
 	case d.Status == "sending":
 		return "it is being sent; if no answer is written down by " + e.dueAt.String() + " its outcome is unknown"
+	case !targetKnown && d.Target == StripeTarget:
+		return "it waits for a key: serve has no STRIPE_API_KEY"
 	case !targetKnown:
 		return "it waits for a target named " + d.Target + ": no [[effect]] of the configuration has that name"
 	case d.BlockedBy != "":

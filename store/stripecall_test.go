@@ -229,6 +229,47 @@ func TestWhatCanBeRefunded(t *testing.T) {
 	wantProblem(t, "without a key", err, store.CodeNoStripeKey)
 }
 
+// TestAnEffectWithoutItsTargetWaits: an older program, another configuration or a
+// key that was taken away throws nothing out (cases.md B40).
+func TestAnEffectWithoutItsTargetWaits(t *testing.T) {
+	dir, clock := t.TempDir(), storetest.NewClock()
+	open := func(change func(*store.Options)) *store.Store {
+		o := storetest.Options(dir, clock)
+		change(&o)
+		s, err := store.Open(ctx, o)
+		if err != nil {
+			t.Fatal(err)
+		}
+		return s
+	}
+	s := open(func(o *store.Options) { withKey(o); fan("app")(o); o.Targets = []string{"app", "stripe"} })
+	storetest.Register(t, s, "ORD-1", 1250, "eur")
+	storetest.Deliver(t, s, pays("evt_1", "pi_1", 1))
+	if _, err := s.RequestRefund(ctx, "", "ORD-1", asks(0, "r")); err != nil {
+		t.Fatal(err)
+	}
+	if err := s.Close(); err != nil {
+		t.Fatal(err)
+	}
+	clock.Advance(100 * time.Hour)
+	s = open(func(o *store.Options) { o.Targets = []string{} })
+	for id, want := range map[string]string{
+		"1": "it waits for a target named app: no [[effect]] of the configuration has that name",
+		"2": "it waits for a key: serve has no STRIPE_API_KEY",
+	} {
+		if d, err := s.FindEffect(ctx, id); err != nil || d.Status != "pending" || d.Attempts != 0 || d.Next != want {
+			t.Errorf("effect %s is %s after %d attempts, next %q, %v; want %q", id, d.Status, d.Attempts, d.Next, err, want)
+		}
+	}
+	if err := s.Close(); err != nil {
+		t.Fatal(err)
+	}
+	s = open(func(o *store.Options) { withKey(o); fan("app")(o) })
+	defer s.Close()
+	storetest.ClaimOne(t, s, "app")
+	storetest.ClaimOne(t, s, store.StripeTarget)
+}
+
 func TestACheckoutSessionIsOpenedOnceAndAfterTheOldOneIsClosed(t *testing.T) {
 	s, clock := storetest.Open(t, withKey)
 	urls := &store.Checkout{SuccessURL: "https://shop.example/thanks?s={CHECKOUT_SESSION_ID}", CancelURL: "https://shop.example/cart"}
