@@ -174,6 +174,19 @@ func TestACursorThatIsNotKeptCostsNoLine(t *testing.T) {
 	wantLines(t, path, 1, 6)
 }
 
+func TestAFullBatchMeansThatThereIsMore(t *testing.T) {
+	path := filepath.Join(t.TempDir(), "trail")
+	f := &fakeTrail{}
+	f.add(2*auditBatch + 1)
+	a := NewAuditCopy(AuditConfig{Store: f, Path: path, Log: quiet})
+	for i, want := range []bool{true, true, false} {
+		if more, err := a.pass(t.Context()); more != want || err != nil {
+			t.Errorf("pass %d: more %v, %v; want %v", i, more, err, want)
+		}
+	}
+	wantLines(t, path, 1, 2*auditBatch+1)
+}
+
 // TestTheTrailIsCopiedFromTheRealStore goes through several batches and a start.
 func TestTheTrailIsCopiedFromTheRealStore(t *testing.T) {
 	s, _ := storetest.Open(t, func(o *store.Options) { o.Audit = true })

@@ -70,7 +70,7 @@ func (s *Server) newCall(r *http.Request) *call {
 		authorized: s.accepts(r),
 	}
 	if r.Method == http.MethodPost {
-		c.key = strings.TrimSpace(r.Header.Get("Idempotency-Key"))
+		c.key = r.Header.Get("Idempotency-Key")
 	}
 	c.plain = r.ParseForm() == nil && (r.ContentLength == 0 || strings.HasPrefix(r.Header.Get("Content-Type"), "application/x-www-form-urlencoded"))
 	c.form.values = r.Form

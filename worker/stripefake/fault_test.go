@@ -2,6 +2,7 @@ package stripefake_test
 
 import (
 	"context"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"net/http"
@@ -47,6 +48,9 @@ func TestFaults(t *testing.T) {
 				t.Fatalf("%d %s, %v, want %d", got.status, got.body, err, tt.status)
 			}
 			got.has(t, tt.body)
+			if broken := tt.fault.Kind == stripefake.BrokenAfter; broken == json.Valid([]byte(got.body)) && tt.status == 200 {
+				t.Errorf("is the JSON broken? %s", got.body)
+			}
 			if tt.fault.RetryAfter != got.header.Get("Retry-After") {
 				t.Errorf("Retry-After %q", got.header.Get("Retry-After"))
 			}

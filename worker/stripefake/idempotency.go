@@ -14,7 +14,8 @@ const maxKey = 255
 
 // keyring holds what was answered to each idempotency key. A key is taken by
 // the first request that uses it, kept with the answer once execution began,
-// and given back when the request never came to that.
+// given back when the request never came to that, and forgotten by prune, which
+// the clock calls.
 type keyring map[string]*keyed
 
 // keyed is what is known of one key.
@@ -34,9 +35,6 @@ func (k keyring) take(c *call, now int64) (*keyed, *apiError) {
 	}
 	params := c.form.values.Encode()
 	old := k[c.key]
-	if old != nil && !old.running && now-old.created >= keyLife {
-		old = nil
-	}
 	switch {
 	case old == nil:
 		k[c.key] = &keyed{path: c.method + " " + c.path, params: params, created: now, running: true, requestID: c.requestID}

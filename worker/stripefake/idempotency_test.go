@@ -41,6 +41,10 @@ func TestIdempotencyKeys(t *testing.T) {
 		{"another path", func(t *testing.T, w *world, intent string) answer {
 			return w.call(t, "POST", "/v1/payment_intents/"+intent+"/cancel", "", "Idempotency-Key: k")
 		}, 400, "idempotency_error", false, 1},
+		{"another path that takes the same parameters", func(t *testing.T, w *world, intent string) answer {
+			w.call(t, "POST", "/v1/checkout/sessions/"+w.open(t, "A2").ID+"/expire", "", "Idempotency-Key: e")
+			return w.call(t, "POST", "/v1/checkout/sessions/"+w.open(t, "A3").ID+"/expire", "", "Idempotency-Key: e")
+		}, 400, "idempotency_error", false, 1},
 		{"a key of 256 characters", func(t *testing.T, w *world, intent string) answer {
 			return w.refund(t, intent, strings.Repeat("k", 256), 100)
 		}, 400, "invalid_request_error", false, 1},
@@ -98,6 +102,23 @@ func TestARefusalIsKeptForItsKeyAndAWrongParameterIsNot(t *testing.T) {
 	}
 	if got := w.refund(t, intent, "wrong", 100); got.status != 200 || got.header.Get("Idempotent-Replayed") != "" {
 		t.Errorf("the key of a wrong parameter was not free: %d %s", got.status, got.body)
+	}
+}
+
+func TestTimeForgetsKeysWithoutAClockOfItsOwn(t *testing.T) {
+	w := newWorld(t, func(c *stripefake.ServerConfig) { c.Now = nil })
+	_, intent := w.paid(t, "A1")
+	open := w.open(t, "A2").ID
+	w.refund(t, intent, "k", 100)
+	allow(t, w.Do(func(a *stripefake.Account) error {
+		a.Advance(24 * 3600)
+		return nil
+	}))
+	if e := w.Events()[len(w.Events())-1]; e.Type != "checkout.session.expired" || e.Object != open {
+		t.Errorf("the clock moved by a day, and the last event is %s", e)
+	}
+	if got := w.refund(t, intent, "k", 100); got.header.Get("Idempotent-Replayed") != "" {
+		t.Error("the key is not forgotten")
 	}
 }
 

@@ -95,7 +95,8 @@ func (s *Server) with(req request, f func(a *Account) error) error {
 	return f(s.account)
 }
 
-// tick brings the clock up to Now, and ends what has run out by then.
+// tick brings the clock up to Now, and ends what has run out by then. It is
+// called outside requests: what time does is nobody's call.
 func (s *Server) tick() {
 	a := s.account
 	if s.cfg.Now != nil {
@@ -105,10 +106,7 @@ func (s *Server) tick() {
 		return
 	}
 	s.ticked = a.now
-	before := a.request
-	a.request = request{} // time's work is nobody's call
 	a.ExpireDue()
-	a.request = before
 	s.keys.prune(a.now)
 }
 

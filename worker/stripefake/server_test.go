@@ -410,6 +410,7 @@ func TestWhoMayCall(t *testing.T) {
 		{"the connected account", connected, "/v1/refunds", []string{"Stripe-Account: acct_1shop"}, 200, ""},
 		{"another connected account", connected, "/v1/refunds", []string{"Stripe-Account: acct_2"}, 403, "account_invalid"},
 		{"the platform itself, about money", connected, "/v1/refunds", nil, 403, "account_invalid"},
+		{"another connected account, about the platform's endpoints", connected, "/v1/webhook_endpoints", []string{"Stripe-Account: acct_2"}, 403, "account_invalid"},
 		{"the platform itself, about its endpoints", connected, "/v1/webhook_endpoints", nil, 200, ""},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
@@ -430,16 +431,21 @@ func TestWhoMayCall(t *testing.T) {
 func TestWhatIsNoFormIsRefused(t *testing.T) {
 	w := newWorld(t)
 	got := w.call(t, "POST", "/v1/refunds", `{"charge":"ch_1"}`, "Content-Type: application/json")
+	got.has(t, "content type")
 	if got.status != 400 {
-		t.Errorf("JSON: %d %s", got.status, got.body)
+		t.Errorf("JSON: %d", got.status)
 	}
-	got = w.call(t, "POST", "/v1/refunds", "charge=%zz")
-	if got.status != 400 {
-		t.Errorf("a broken escape: %d %s", got.status, got.body)
+	_, intent := w.paid(t, "A1")
+	for name, params := range map[string]string{
+		"a broken escape":    "payment_intent=" + intent + "&metadata[a]=%zz",
+		"a body above 1 MiB": "payment_intent=" + intent + "&" + strings.Repeat("&", 1<<20),
+	} {
+		if got := w.call(t, "POST", "/v1/refunds", params); got.status != 400 {
+			t.Errorf("%s: %d %s", name, got.status, got.body)
+		}
 	}
-	got = w.call(t, "POST", "/v1/refunds", "charge="+strings.Repeat("x", 1<<20))
-	if got.status != 400 {
-		t.Errorf("a body above 1 MiB: %d", got.status)
+	if n := len(w.RefundsWith("none", "")); n != 0 {
+		t.Errorf("%d refunds by requests that could not be read", n)
 	}
 }
 
