@@ -102,9 +102,16 @@ func TestFaultTable(t *testing.T) {
 						t.Fatal(err)
 					}
 				}
-				out.arm(situation, d.kill)
+				killed := make(chan struct{})
+				out.arm(situation, func() {
+					d.kill()
+					close(killed)
+				})
 				order := out.begin(ctx, t, d)
 				if strings.HasPrefix(situation, "killed") {
+					if situation == killedAfterCall {
+						<-killed // by another goroutine: d is this one's again
+					}
 					<-d.gone
 					out.arm(allWell, nil)
 					if err := d.start(ctx, demoChild{}); err != nil {
