@@ -9,6 +9,7 @@ import (
 	"net/http"
 	"os"
 	"sync"
+	"syscall"
 	"time"
 
 	"github.com/spf13/cobra"
@@ -103,12 +104,12 @@ func (a *app) serve(ctx context.Context, o overrides) (err error) {
 	}
 	// Both addresses are bound before anything says ready: whoever reads the
 	// start line may send at once.
-	public, err := listen("public", c.listen)
+	public, err := listen("public", "listen", c.listen)
 	if err != nil {
 		return err
 	}
 	defer public.Close()
-	admin, err := listen("admin", c.adminListen)
+	admin, err := listen("admin", "admin-listen", c.adminListen)
 	if err != nil {
 		return err
 	}
@@ -145,7 +146,7 @@ func missedEvents(keyKind string) string {
 	return "not found: this version does not ask Stripe for them yet"
 }
 
-func listen(which, address string) (net.Listener, error) {
+func listen(which, flag, address string) (net.Listener, error) {
 	l, err := net.Listen("tcp", address)
 	if err != nil {
 		var op *net.OpError
@@ -156,7 +157,14 @@ func listen(which, address string) (net.Listener, error) {
 		if errors.As(err, &sys) {
 			err = sys.Err
 		}
-		return nil, fmt.Errorf("cannot listen on the %s address %s: %w", which, address, err)
+		hint := ""
+		switch {
+		case errors.Is(err, syscall.EADDRINUSE):
+			hint = ": another program listens there; end it, or name another address with --" + flag
+		case errors.Is(err, syscall.EACCES):
+			hint = ": this user may not; name a port above 1023 with --" + flag
+		}
+		return nil, fmt.Errorf("cannot listen on the %s address %s: %w%s", which, address, err, hint)
 	}
 	return l, nil
 }

@@ -6,6 +6,7 @@ import (
 	"net"
 	"net/http"
 	"os"
+	"runtime"
 	"strings"
 	"testing"
 	"time"
@@ -244,7 +245,8 @@ func TestServeThatCannotStartSaysWhy(t *testing.T) {
 		for _, flag := range []string{"--listen", "--admin-listen"} {
 			args := []string{"serve", "--listen", "127.0.0.1:0", "--admin-listen", "127.0.0.1:0"}
 			exit, _, stderr := w.run(append(args, flag, l.Addr().String())...)
-			if exit != 1 || !strings.Contains(stderr, "cannot listen on the ") || !strings.Contains(stderr, "address already in use") {
+			if exit != 1 || !strings.Contains(stderr, "cannot listen on the ") || !strings.Contains(stderr, "address already in use") ||
+				runtime.GOOS != "windows" && !strings.Contains(stderr, "name another address with "+flag+"\n") {
 				t.Errorf("%s: exit %d, %s", flag, exit, stderr)
 			}
 		}

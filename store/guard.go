@@ -10,6 +10,8 @@ import (
 	"strings"
 
 	"github.com/pressly/goose/v3"
+	"modernc.org/sqlite"
+	sqlite3 "modernc.org/sqlite/lib"
 
 	"paidonce/schema"
 )
@@ -55,7 +57,13 @@ func (s *Store) guard(ctx context.Context) error {
 
 // schemaVersion is the newest migration that the file has; 0 is a new file.
 func (s *Store) schemaVersion(ctx context.Context) (int64, error) {
-	refuse := func(err error) error { return fmt.Errorf("read %s: %w", s.opt.Path, err) }
+	refuse := func(err error) error {
+		var se *sqlite.Error
+		if errors.As(err, &se) && se.Code()&0xff == sqlite3.SQLITE_NOTADB {
+			return fmt.Errorf("%s is not a SQLite database, or it is damaged: name another file with --db, or restore a backup", s.opt.Path)
+		}
+		return fmt.Errorf("read %s: %w", s.opt.Path, err)
+	}
 	var appID, tables, versions int64
 	err := s.wdb.QueryRowContext(ctx, `
 		SELECT (SELECT application_id FROM pragma_application_id),

@@ -89,6 +89,12 @@ func TestOpenRefuses(t *testing.T) {
 			[]string{`"stripe" was stripe:self:test`, "stripe:acct_1:test now"}},
 		{"another program's file", func(t *testing.T, db *sql.DB) { run(t, db, `PRAGMA application_id = 7`) }, nil,
 			[]string{"another program"}},
+		{"no database at all", nil, func(o *Options) {
+			o.Path += ".txt"
+			if err := os.WriteFile(o.Path, []byte("a shopping list"), 0o600); err != nil {
+				panic(err)
+			}
+		}, []string{"not a SQLite database", "--db"}},
 		{"a directory", nil, func(o *Options) { o.Path = filepath.Dir(o.Path) }, []string{"is a directory"}},
 		{"a place that is not there", nil, func(o *Options) { o.Path = filepath.Join(filepath.Dir(o.Path), "no", "x.db") },
 			[]string{"no such file", "create the directory"}},
