@@ -53,3 +53,30 @@ func TestRejectsInARowOutliveTheRing(t *testing.T) {
 		t.Errorf("%d in a row; want all of them", got)
 	}
 }
+
+// TestADeliveryThatIsTakenEndsTheRow goes through the listener: what the alert
+// is told is what senders met.
+func TestADeliveryThatIsTakenEndsTheRow(t *testing.T) {
+	w := newWorld(t)
+	body := testEvent("evt_1")
+	test := w.signed(body)
+	test.Set("User-Agent", "paidonce-send/1")
+	bad := func() { w.post("stripe", stripeHeader(w.clock.Now(), body, "whsec_other"), body) }
+	for i, step := range []struct {
+		name   string
+		do     func()
+		inARow int
+		at     store.Time // AcceptedAt
+	}{
+		{"two are refused", func() { bad(); bad() }, 2, 0},
+		{"our own test event is taken", func() { w.post("stripe", test, body) }, 2, 0},
+		{"the sender's is taken", func() { w.stripe("stripe", body) }, 0, store.At(w.clock.Now())},
+		{"one is refused again", bad, 1, store.At(w.clock.Now())},
+		{"a known one is taken", func() { w.stripe("stripe", body) }, 0, store.At(w.clock.Now())},
+	} {
+		step.do()
+		if got := w.h.RejectsInARow(); got.InARow != step.inARow || got.AcceptedAt != step.at {
+			t.Errorf("step %d, %s: %+v; want %d in a row, accepted at %v", i, step.name, got, step.inARow, step.at)
+		}
+	}
+}
