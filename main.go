@@ -104,6 +104,7 @@ func (a *app) commands() *cobra.Command {
 		a.effectsCommand(),
 		a.booksCommand(),
 		a.stockCommand(),
+		a.reconcileCommand(),
 		a.statsCommand(),
 		a.versionCommand(),
 	)

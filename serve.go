@@ -130,20 +130,30 @@ func (a *app) serve(ctx context.Context, o overrides) (err error) {
 		log.Warn("serve: " + text)
 	}
 	svc := service{log: log, handler: h, parts: append([]part{{"worker", w.Run}}, out.parts(s, c, h)...)}
+	rec, err := a.reconciler(c, sec, s, w.Wake, log)
+	if err != nil {
+		return err
+	}
+	if rec != nil {
+		svc.parts = append(svc.parts, part{"reconcile", rec.Run})
+	}
 	svc.serveHTTP(public, handler.NewServer(h.Public(), log))
 	svc.serveHTTP(admin, handler.NewServer(h.Admin(), log))
 	log.Info("serve: ready", "version", thisBuild().Version, "env", c.env(), "key", or(sec.keyKind, "none"),
 		"sources", sourceList(sec.sources), "listen", public.Addr().String(), "admin", admin.Addr().String(),
-		"targets", opt.Targets, "db", c.db, "missed_events", missedEvents(sec.keyKind))
+		"targets", opt.Targets, "db", c.db, "missed_events", missedEvents(rec != nil, sec.keyKind))
 	return svc.run(ctx)
 }
 
 // missedEvents says in the start line what promise P8 is worth in this run.
-func missedEvents(keyKind string) string {
-	if keyKind == "" {
+func missedEvents(asked bool, keyKind string) string {
+	switch {
+	case asked:
+		return "found within minutes: Stripe is asked for them at start and every 5 minutes"
+	case keyKind == "":
 		return "not found: there is no STRIPE_API_KEY"
 	}
-	return "not found: this version does not ask Stripe for them yet"
+	return "not found: there is no source of Stripe's"
 }
 
 func listen(which, flag, address string) (net.Listener, error) {

@@ -66,6 +66,9 @@ func (h *Handler) adminRoutes() []route {
 	add("GET", "/v1/events/{id}", scope, h.showEvent)
 	add("POST", "/v1/events/{id}/requeue", scope, h.requeueEvent)
 	add("POST", "/v1/events/{id}/dismiss", scope, h.dismissEvent)
+	add("POST", "/v1/reconcile", nil, h.requestRun)
+	add("GET", "/v1/reconcile", []string{"limit"}, h.listRuns)
+	add("GET", "/v1/reconcile/{id}", nil, h.showRun)
 	add("GET", "/v1/stats", nil, h.stats)
 	return routes
 }

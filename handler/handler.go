@@ -81,6 +81,7 @@ type Store interface {
 	Inbox
 	Orders
 	Effects
+	Reconciliation
 	Events
 }
 

@@ -107,6 +107,9 @@ func mergeFact(t *Tx, tenant string, seen payment.Fact) (*factRow, payment.Chang
 	if err != nil {
 		return nil, 0, fmt.Errorf("save fact %s: %w", seen.ID, err)
 	}
+	if err := noteCheckup(t, stored, merged, seen); err != nil {
+		return nil, 0, err
+	}
 	for _, name := range payment.RawNames([]payment.Fact{merged}) { // they only ever grow
 		if _, err := t.exec(`INSERT INTO fact_names (tenant, name, fact) VALUES (?, ?, ?) ON CONFLICT DO NOTHING`, tenant, name, row.row); err != nil {
 			return nil, 0, fmt.Errorf("names of fact %s: %w", seen.ID, err)

@@ -204,6 +204,9 @@ func (s *Store) followStripe(t *Tx, e effectRow) (rederive bool, err error) {
 		_, err = t.exec(`INSERT INTO refs (object_id, order_id, by_hand, created_at) VALUES (?, ?, 0, ?) ON CONFLICT (object_id) DO NOTHING`,
 			e.ref, e.order, t.now)
 		if err == nil {
+			err = expectMoney(t, e.ref, t.now+Time(sessionLife.Milliseconds()))
+		}
+		if err == nil {
 			_, err = t.exec(`UPDATE orders SET updated_at = ? WHERE id = ?`, t.now, e.order)
 		}
 		return true, err

@@ -106,6 +106,11 @@ func (s *Store) insertOrder(t *Tx, r registration, adopts bool) (int64, error) {
 			}
 			return 0, problem(CodeOrderConflict, "%s already belongs to order %s", ref, other)
 		}
+		if !adopts {
+			if err := expectMoney(t, ref, t.now+Time(refPatience.Milliseconds())); err != nil {
+				return 0, err
+			}
+		}
 	}
 	return row, nil
 }

@@ -266,7 +266,7 @@ func (s *Store) FanOutWaiting(ctx context.Context, limit int) (more bool, err er
 // route queues the raw effects of an event, and reports whether there are any
 // under today's rules.
 func (s *Store) route(t *Tx, d *Decoded) (bool, error) {
-	if s.opt.Compose == nil || d.PayloadGone || strings.HasPrefix(d.Tenant, ForeignTenant) {
+	if s.opt.Compose == nil || d.PayloadGone || strings.HasPrefix(d.Tenant, ForeignTenant) || payment.IsFetched(d.Type) {
 		return false, nil
 	}
 	o := Occasion{Operation: d.Source + ":" + d.Type, OccurredAt: d.OccurredAt, Payload: d.Body,

@@ -69,6 +69,12 @@ func (s *Store) Stats(ctx context.Context) (Stats, error) {
 		} else if ok {
 			st.LastWebhookAt = &last
 		}
+		var reconciled Time
+		if ok, err := one(q, `SELECT finished_at FROM runs WHERE state = 'done' ORDER BY id DESC LIMIT 1`, nil, &reconciled); err != nil {
+			return err
+		} else if ok {
+			st.LastReconcile = &reconciled
+		}
 		if st.AckMS, err = percentiles(q, timingAck, now); err != nil {
 			return err
 		}

@@ -42,6 +42,8 @@ type head struct {
 
 	requestID string
 	replayed  bool // answered before, under the same key
+	date      string
+	body      []byte // as it came
 }
 
 var (
@@ -100,6 +102,7 @@ func readHead(r request, x *exchange) (head, error) {
 	}
 	h.requestID = word(x.header.Get("Request-Id"))
 	h.replayed = x.header.Get("Idempotent-Replayed") == "true"
+	h.date, h.body = x.header.Get("Date"), x.body
 	return h, nil
 }
 

@@ -62,6 +62,8 @@ type Config struct {
 // Client calls Stripe. It is safe for concurrent use.
 type Client struct {
 	api     *stripe.Client
+	raw     stripe.Backend // for what is read byte for byte
+	key     Key
 	now     func() time.Time
 	timeout time.Duration
 	log     *slog.Logger
@@ -112,6 +114,7 @@ func New(cfg Config) (*Client, error) {
 	})
 	return &Client{
 		api: stripe.NewClient(cfg.Key.reveal(), stripe.WithBackends(backends)),
+		raw: backends.API, key: cfg.Key,
 		now: cfg.Now, timeout: cfg.Timeout, log: cfg.Log,
 	}, nil
 }

@@ -3,6 +3,7 @@ package stripefake
 import (
 	"encoding/json"
 	"slices"
+	"strings"
 )
 
 // eventLife is how far back events are listed, in seconds.
@@ -25,6 +26,13 @@ func (c *call) retrieveEvent() work {
 	}
 }
 
+// isOf reports whether a filter names the event's type. A "*" at the end of type
+// stands for a group of them.
+func (e Event) isOf(filter string) bool {
+	prefix, group := strings.CutSuffix(filter, "*")
+	return filter == e.Type || group && strings.HasPrefix(e.Type, prefix)
+}
+
 func (c *call) listEvents() work {
 	f := &c.form
 	p, created, types := f.paging(), f.span("created"), f.list("types")
@@ -45,7 +53,7 @@ func (c *call) listEvents() work {
 				continue
 			}
 			all = append(all, e.ID)
-			if created.has(e.Created) && (len(types) == 0 || slices.Contains(types, e.Type)) &&
+			if created.has(e.Created) && (len(types) == 0 || slices.ContainsFunc(types, e.isOf)) &&
 				(!byDelivery || delivered == (c.server.post.pending(e.ID) == 0)) {
 				ids = append(ids, e.ID)
 			}
