@@ -488,7 +488,7 @@ func TestReadiness(t *testing.T) {
 
 // TestAFullDiskIs503AndHeals (cases.md B69).
 func TestAFullDiskIs503AndHeals(t *testing.T) {
-	s, clock := storetest.Open(t, func(o *store.Options) { o.MaxPages = 120 })
+	s, clock := storetest.Open(t, func(o *store.Options) { o.MaxPages = 200 })
 	w := &world{t: t, s: s, clock: clock}
 	w.start(func(c *Config) { c.Store = s })
 	pad := strings.Repeat("x", 20<<10)

@@ -212,7 +212,7 @@ func TestAfterCloseNothingIsTaken(t *testing.T) {
 }
 
 func TestDiskFullIsUnavailableAndHeals(t *testing.T) {
-	s := openTest(t, func(o *Options) { o.MaxPages = 80 })
+	s := openTest(t, func(o *Options) { o.MaxPages = 160 })
 	big := newEvent("evt_0")
 	big.Body = make([]byte, 60<<10)
 	var stored int
