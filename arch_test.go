@@ -19,13 +19,14 @@ import (
 // mayImport are the arrows of the house: which of our packages each may know.
 var mayImport = map[string][]string{
 	"paidonce": {"paidonce/store", "paidonce/store/payment", "paidonce/worker", "paidonce/handler",
-		"paidonce/worker/compose", "paidonce/worker/send", "paidonce/worker/stripeapi",
+		"paidonce/worker/compose", "paidonce/worker/reconcile", "paidonce/worker/send", "paidonce/worker/stripeapi",
 		"paidonce/worker/stripefake"}, // for the demo
 	"paidonce/schema":           {},
 	"paidonce/store/payment":    {},
 	"paidonce/store":            {"paidonce/schema", "paidonce/store/payment"},
 	"paidonce/worker":           {"paidonce/store", "paidonce/store/payment"},
 	"paidonce/worker/compose":   {"paidonce/store", "paidonce/store/payment"},
+	"paidonce/worker/reconcile": {"paidonce/store", "paidonce/store/payment", "paidonce/worker/stripeapi"},
 	"paidonce/worker/send":      {"paidonce/store"},
 	"paidonce/worker/stripeapi": {"paidonce/store", "paidonce/store/payment"},
 	"paidonce/handler":          {"paidonce/store", "paidonce/store/payment"},
