@@ -101,12 +101,12 @@ func (s *Store) EndEvents(ctx context.Context, run int64) error {
 	})
 }
 
-// Brought is how many events that a reconciliation brought are still to be
-// worked on. Sums are compared when there are none.
+// Brought is how many events have not been worked on once, those in hand among
+// them. Sums are compared when there are none.
 func (s *Store) Brought(ctx context.Context) (int64, error) {
 	var n int64
 	err := s.read(ctx, func(q querier) error {
-		_, err := one(q, `SELECT count(*) FROM events WHERE status = 'pending' AND verdict = 'new' AND due_at <= ?`, []any{At(s.opt.Now())}, &n)
+		_, err := one(q, `SELECT count(*) FROM events WHERE status = 'pending' AND verdict = 'new'`, nil, &n)
 		return err
 	})
 	return n, err
