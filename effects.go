@@ -111,7 +111,7 @@ func (a *app) printBody(d store.EffectDetail) error {
 	return err
 }
 
-const nothingToSend = "there is nothing to send: its template failed, or its order was forgotten"
+const nothingToSend = "there is nothing to send: its template failed, its order was forgotten, or it was purged"
 
 // sentBody is what is sent, as it is; empty if there is nothing.
 func sentBody(d store.EffectDetail) ([]byte, error) {

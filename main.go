@@ -105,6 +105,9 @@ func (a *app) commands() *cobra.Command {
 		a.booksCommand(),
 		a.stockCommand(),
 		a.reconcileCommand(),
+		a.backupCommand(),
+		a.restoreCommand(),
+		a.purgeCommand(),
 		a.statsCommand(),
 		a.versionCommand(),
 	)

@@ -75,6 +75,12 @@ func (o *outbound) parts(s *store.Store, c *config, h *handler.Handler) []part {
 		{"effects", func(stop, work context.Context) error { return o.effects.Run(stop, work, s) }},
 		{"alerts", alerts.Run},
 	}
+	parts = append(parts, part{"retention", worker.NewRetention(worker.RetentionConfig{
+		Begin: s.BeginPurge, Days: c.payloadDays, Now: o.now, Log: o.log}).Run})
+	if c.backup.dir != "" {
+		parts = append(parts, part{"backup", worker.NewBackups(worker.BackupsConfig{
+			Store: s, Dir: c.backup.dir, Every: c.backup.every, Keep: c.backup.keep, Now: o.now, Log: o.log}).Run})
+	}
 	if c.auditLog != "" {
 		parts = append(parts, part{"audit", worker.NewAuditCopy(worker.AuditConfig{Store: s, Path: c.auditLog, Log: o.log}).Run})
 	}

@@ -126,6 +126,13 @@ func (a *app) serve(ctx context.Context, o overrides) (err error) {
 	if err != nil {
 		return err
 	}
+	held, err := s.HeldSince(ctx)
+	if err != nil {
+		return err
+	}
+	if held != 0 {
+		log.Warn("serve: restored from a backup: nothing goes out until `paidonce restore --release`", "restored", held)
+	}
 	for _, text := range append(c.warnings, sec.warnings...) {
 		log.Warn("serve: " + text)
 	}

@@ -23,6 +23,13 @@ const (
 	AlertOversold     = "oversold"      // orders that took more than there was
 	AlertDispute      = "dispute"       // disputes that must be answered
 	AlertRejects      = "rejects"       // deliveries of a source are refused, one after the other
+	AlertUndelivered  = "undelivered"   // events that Stripe has and no webhook brought
+	AlertSilence      = "silence"       // no webhook for a day, while Stripe has events
+	AlertEndpoint     = "endpoint"      // the webhook endpoint is not configured as it must be
+	AlertClock        = "clock"         // this machine's clock is off
+	AlertReconcile    = "reconcile"     // Stripe could not be asked for an hour
+	AlertBackup       = "backup_failed" // the scheduled backup failed
+	AlertWAL          = "wal"           // the -wal file grows, since somebody holds a snapshot
 )
 
 const (
@@ -96,6 +103,20 @@ func conditions() []condition {
 			over: "no dispute waits for an answer any more"},
 		{name: AlertRejects, lasting: true, find: findRejects, items: rejectItems, tell: tellRejects,
 			over: "deliveries are accepted again"},
+		{name: AlertUndelivered, find: findUndelivered, items: eventItems(undeliveredText), tell: tellUndelivered,
+			over: "webhooks have brought all events of the last day"},
+		{name: AlertSilence, lasting: true, find: findSilence, items: findingItems, tell: tellSilence,
+			over: "webhooks come again, or Stripe has none to send"},
+		{name: AlertEndpoint, find: findFindings(AlertEndpoint), items: findingItems, tell: tellEndpoint,
+			over: "the webhook endpoint is as it must be again"},
+		{name: AlertClock, lasting: true, find: findFindings(AlertClock), items: findingItems, tell: tellClock,
+			over: "the clocks agree again"},
+		{name: AlertReconcile, lasting: true, find: findFindings(AlertReconcile), items: findingItems, tell: tellReconcile,
+			over: "Stripe answers again, and events that were missed are found"},
+		{name: AlertBackup, lasting: true, find: findFindings(AlertBackup), items: findingItems, tell: tellBackup,
+			over: "the scheduled backup is made again"},
+		{name: AlertWAL, lasting: true, find: findFindings(AlertWAL), items: findingItems, tell: tellWAL,
+			over: "the -wal file is small again"},
 	}
 }
 

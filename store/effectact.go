@@ -21,7 +21,7 @@ func (s *Store) RetryEffect(ctx context.Context, id string) (EffectDetail, error
 		case e.status == "canceled" && e.reason == reasonNoLonger:
 			return "", problem(CodeNotRetryable, "effect %s tells that the order is paid, and it is not", id)
 		case e.emptyBody(t):
-			return "", problem(CodeNotRetryable, "effect %s has nothing to send: its template failed, or its order was forgotten", id)
+			return "", problem(CodeNotRetryable, "effect %s has nothing to send: its template failed, its order was forgotten, or it was purged", id)
 		}
 		was := e.status
 		e.dueAt, e.planFrom, e.failures, e.doneAt, e.reason = t.now, 0, 0, 0, ""

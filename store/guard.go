@@ -45,6 +45,11 @@ func (s *Store) guard(ctx context.Context) error {
 		return fmt.Errorf("migrate %s: %w", s.opt.Path, err)
 	}
 	if have == 0 {
+		// Before there is a table: later only a VACUUM could. Free space then goes
+		// back to the disk in small steps (Purge).
+		if _, err := s.wdb.ExecContext(ctx, "PRAGMA auto_vacuum = INCREMENTAL; VACUUM"); err != nil {
+			return fmt.Errorf("migrate %s: %w", s.opt.Path, err)
+		}
 		if _, err := s.wdb.ExecContext(ctx, "PRAGMA application_id = "+strconv.Itoa(applicationID)); err != nil {
 			return fmt.Errorf("migrate %s: %w", s.opt.Path, err)
 		}

@@ -68,6 +68,15 @@ func (n newEffect) key() string { return effectKey(n.tenant, n.subject, n.operat
 // queue writes an effect, unless there is one of its subject, operation and
 // target: then the first body stands. It returns the new row, or 0.
 func queue(t *Tx, n newEffect) (int64, error) {
+	if n.status == "" {
+		held, err := isHeld(t)
+		if err != nil {
+			return 0, err
+		}
+		if held {
+			n.status, n.reason = "held", reasonRestored
+		}
+	}
 	status, due, done := n.status, any(nil), any(nil)
 	switch status {
 	case "":
@@ -195,13 +204,22 @@ func eventRef(q querier, row int64) (*EventRef, error) {
 func followPaid(t *Tx, order int64, paid bool) error {
 	var err error
 	if paid {
+		// As when it was new: held if it is late, or all are.
+		held, herr := isHeld(t)
+		if herr != nil {
+			return herr
+		}
+		waits, why := `?1 - occurred_at > ?2`, reasonLate
+		if held {
+			waits, why = `?2 = ?2`, reasonRestored
+		}
 		_, err = t.exec(`
 			UPDATE effects SET done_at = NULL,
-				status = CASE WHEN ?1 - occurred_at > ?2 THEN 'held' ELSE 'pending' END,
-				reason = CASE WHEN ?1 - occurred_at > ?2 THEN ?3 ELSE '' END,
-				due_at = CASE WHEN ?1 - occurred_at > ?2 THEN NULL ELSE ?1 END
+				status = CASE WHEN `+waits+` THEN 'held' ELSE 'pending' END,
+				reason = CASE WHEN `+waits+` THEN ?3 ELSE '' END,
+				due_at = CASE WHEN `+waits+` THEN NULL ELSE ?1 END
 			WHERE order_id = ?4 AND operation = 'order.paid' AND status = 'canceled' AND reason = ?5`,
-			t.now, lateAfter.Milliseconds(), reasonLate, order, reasonNoLonger)
+			t.now, lateAfter.Milliseconds(), why, order, reasonNoLonger)
 	} else {
 		_, err = t.exec(`
 			UPDATE effects SET status = 'canceled', reason = ?, due_at = NULL, done_at = ?
