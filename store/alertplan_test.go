@@ -37,13 +37,14 @@ var scans = regexp.MustCompile(`^SCAN (\S+)(?: USING (?:COVERING )?INDEX (\S+))?
 
 // small are tables of a handful of rows, functions that yield JSON, and the
 // bounded windows that are read before.
-var small = regexp.MustCompile(`^(alerts|event_counts|effect_counts|a|json_each|\(?subquery|CONSTANT)`)
+var small = regexp.MustCompile(`^(alerts|findings|meta|event_counts|effect_counts|a|json_each|\(?subquery|CONSTANT)`)
 
 // TestNoAlertReadsAWholeTable looks at how SQLite answers every question of a
 // check, when there is something to find and when it is told.
 func TestNoAlertReadsAWholeTable(t *testing.T) {
 	s := openTest(t)
 	now := At(time.Now())
+	s.installed = 1
 	const order = `INSERT INTO orders (tenant, order_id, status, total_minor, currency, amount_policy, allow_discount, registered, created_at, updated_at, attention)
 		VALUES ('main', ?, 'paid', 1250, 'eur', 'exact', 0, '', 1, 1, ?)`
 	attention := func(word, cause string) string {
@@ -62,6 +63,17 @@ func TestNoAlertReadsAWholeTable(t *testing.T) {
 			}
 			tx.count(status, verdict, 1)
 			tx.watch(false, verdict == "unlinked")
+		}
+		for i := range 2 {
+			if _, err := tx.insert(`INSERT INTO events (source_scope, event_id, source, tenant, via, type, api_version, status, verdict, due_at, occurred_at, received_at, done_at, deliveries)
+				VALUES ('s', ?1, 's', 'main', 'reconcile', 't', '', 'done', 'applied', ?2, ?3, ?2, ?2, 0)`, fmt.Sprint("r", i), now-Time(time.Hour.Milliseconds()), now+1e10); err != nil {
+				return err
+			}
+		}
+		for _, name := range []string{AlertEndpoint, AlertClock, AlertReconcile, AlertBackup, AlertWAL} {
+			if _, err := tx.insert(`INSERT INTO findings (name, thing, text, at) VALUES (?, 't', 'text', 1)`, name); err != nil {
+				return err
+			}
 		}
 		for _, word := range []string{attentionOversold, attentionDispute, AttentionEffectFailed} {
 			if _, err := tx.insert(order, word, attention(word, "1/1")); err != nil {

@@ -42,7 +42,10 @@ func undeliveredText(e openEvent, _ thing) (string, Time) {
 func findSilence(s *Store, q querier, now Time, _ AlertRules) (finding, error) {
 	var f finding
 	var last, missed Time
-	if _, err := one(q, `SELECT received_at FROM events WHERE via = 'webhook' ORDER BY id DESC LIMIT 1`, nil, &last); err != nil {
+	// Among the newest events only: were all of those found by reconciliation,
+	// it would be silent for long.
+	if _, err := one(q, `SELECT coalesce(max(received_at), 0) FROM events WHERE via = 'webhook' AND id > (SELECT coalesce(max(id), 0) FROM events) - ?`,
+		[]any{alertScan}, &last); err != nil {
 		return f, err
 	}
 	since := max(last, s.installed)
