@@ -74,6 +74,7 @@ func (o *outbound) parts(s *store.Store, c *config, h *handler.Handler) []part {
 	parts := []part{
 		{"effects", func(stop, work context.Context) error { return o.effects.Run(stop, work, s) }},
 		{"alerts", alerts.Run},
+		{"wal", worker.NewWAL(worker.WALConfig{Store: s, Log: o.log}).Run},
 	}
 	parts = append(parts, part{"retention", worker.NewRetention(worker.RetentionConfig{
 		Begin: s.BeginPurge, Days: c.payloadDays, Now: o.now, Log: o.log}).Run})

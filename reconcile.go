@@ -32,7 +32,11 @@ func (a *app) reconciler(c *config, sec secrets, s reconcile.Store, wake func(),
 	if err != nil {
 		return nil, err
 	}
-	return reconcile.New(reconcile.Config{Store: s, Stripe: api, Sources: sources, Wake: wake, Now: a.now, Log: log}), nil
+	cfg := reconcile.Config{Store: s, Stripe: api, Sources: sources, Wake: wake, Now: a.now, Log: log}
+	if w, ok := s.(*store.Store); ok {
+		cfg.Watcher, cfg.Endpoints = w, api
+	}
+	return reconcile.New(cfg), nil
 }
 
 // reconcileSources are the sources of Stripe's, with the types that raw routes

@@ -61,14 +61,16 @@ type Source struct {
 
 // Config is what main decides.
 type Config struct {
-	Store   Store
-	Stripe  Stripe
-	Sources []Source
-	Wake    func() // there is something in the inbox
-	Now     func() time.Time
-	Log     *slog.Logger
-	Every   time.Duration // between two runs; 0 is 5 minutes
-	Poll    time.Duration // between two looks for a run that was asked for; 0 is one second
+	Store     Store
+	Stripe    Stripe
+	Sources   []Source
+	Wake      func()  // there is something in the inbox
+	Watcher   Watcher // nil: nothing is watched beside
+	Endpoints Endpoints
+	Now       func() time.Time
+	Log       *slog.Logger
+	Every     time.Duration // between two runs; 0 is 5 minutes
+	Poll      time.Duration // between two looks for a run that was asked for; 0 is one second
 }
 
 const (
@@ -111,6 +113,7 @@ func (r *Reconciler) Run(stop, work context.Context) error {
 	timer := time.NewTimer(0)
 	defer timer.Stop()
 	reason, due, failures := store.RunAtStart, r.cfg.Now(), 0
+	reached := r.cfg.Now() // when Stripe last answered
 	for {
 		select {
 		case <-ctx.Done():
@@ -140,8 +143,13 @@ func (r *Reconciler) Run(stop, work context.Context) error {
 			failures++
 			rest = min(r.cfg.Every<<min(failures-1, 6), max(longestRest, r.cfg.Every))
 			r.cfg.Log.WarnContext(ctx, "reconcile: not finished", "err", errors.Join(err, textError(report.Error)), "failures", failures, "next", rest)
+			if r.cfg.Now().Sub(reached) >= unreachedFor {
+				r.find(ctx, store.AlertReconcile, []store.Finding{{Thing: "Stripe", Text: cutAfter(errors.Join(err, textError(report.Error)).Error(), 150)}})
+			}
 		default:
-			failures = 0
+			failures, reached = 0, r.cfg.Now()
+			r.find(ctx, store.AlertReconcile, nil)
+			r.watch(ctx)
 			r.tell(ctx, report)
 		}
 		due = r.cfg.Now().Add(rest)
@@ -155,6 +163,13 @@ func textError(text string) error {
 		return nil
 	}
 	return errors.New(text)
+}
+
+func cutAfter(text string, n int) string {
+	if len(text) > n {
+		return text[:n] + "…"
+	}
+	return text
 }
 
 // tell logs what a run came to: one that found something as a warning.
