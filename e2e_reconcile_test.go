@@ -24,7 +24,7 @@ type lossyShop struct {
 }
 
 // newLossyShop starts both. lose says which deliveries are never sent.
-func newLossyShop(t *testing.T, lose func(stripefake.DeliveryRequest) bool) (context.Context, *lossyShop) {
+func newLossyShop(t *testing.T, lose func(stripefake.DeliveryRequest) bool, toml ...string) (context.Context, *lossyShop) {
 	t.Helper()
 	fake := stripefake.NewServer(stripefake.ServerConfig{
 		Now: time.Now, Key: "sk_test_fake", Config: stripefake.Config{Seed: 7},
@@ -39,7 +39,7 @@ func newLossyShop(t *testing.T, lose func(stripefake.DeliveryRequest) bool) (con
 		stripe.Close()
 	})
 	ctx, d := startDemoWith(t, func(*testing.T, string) (string, map[string]string) {
-		return "[stock]\nlow = 1\n", map[string]string{"STRIPE_API_KEY": "sk_test_fake", "STRIPE_API_BASE": stripe.URL}
+		return "[stock]\nlow = 1\n" + strings.Join(toml, ""), map[string]string{"STRIPE_API_KEY": "sk_test_fake", "STRIPE_API_BASE": stripe.URL}
 	})
 	o := storetest.Options(d.dir, storetest.NewClock())
 	o.Mode = store.Client
@@ -53,10 +53,14 @@ func newLossyShop(t *testing.T, lose func(stripefake.DeliveryRequest) bool) (con
 	if err := beside.Close(); err != nil {
 		t.Error(err)
 	}
-	fake.SetWebhook("http://"+d.public+"/webhooks/stripe", d.secret)
+	s := &lossyShop{demo: d, fake: fake}
+	s.point()
 	fake.Start(ctx)
-	return ctx, &lossyShop{demo: d, fake: fake}
+	return ctx, s
 }
+
+// point tells Stripe where the service is.
+func (s *lossyShop) point() { s.fake.SetWebhook("http://"+s.public+"/webhooks/stripe", s.secret) }
 
 // sell registers orders, has them paid, some given back and some disputed.
 func (s *lossyShop) sell(ctx context.Context, t *testing.T, orders int) {
@@ -68,17 +72,8 @@ func (s *lossyShop) sell(ctx context.Context, t *testing.T, orders int) {
 		}
 	}
 	for i := range orders {
-		var got struct {
-			CheckoutURL string `json:"checkout_url"`
-		}
-		status, err := s.api(ctx, http.MethodPost, "/v1/orders", map[string]any{
-			"id": fmt.Sprintf("R-%d", i), "total_minor": 1000 + int64(i), "currency": []string{"eur", "usd"}[i%2],
-			"items":    []map[string]any{{"sku": "mug", "name": "Mug", "quantity": 1, "unit_minor": 1000 + int64(i)}},
-			"checkout": map[string]any{"success_url": "https://shop.example/thanks"}}, &got)
-		if err != nil || got.CheckoutURL == "" {
-			t.Fatalf("register: %d, %v, %q", status, err, got.CheckoutURL)
-		}
-		session := got.CheckoutURL[strings.LastIndex(got.CheckoutURL, "/")+1:]
+		url := s.register(ctx, t, i, map[string]any{"success_url": "https://shop.example/thanks"})
+		session := url[strings.LastIndex(url, "/")+1:]
 		do(func(a *stripefake.Account) error {
 			if i%10 == 9 {
 				return a.ExpireSession(session)
