@@ -29,6 +29,7 @@ const (
 	AlertClock        = "clock"         // this machine's clock is off
 	AlertReconcile    = "reconcile"     // Stripe could not be asked for an hour
 	AlertBackup       = "backup_failed" // the scheduled backup failed
+	AlertDiskFull     = "disk_full"     // webhooks are refused, since there is no room
 	AlertWAL          = "wal"           // the -wal file grows, since somebody holds a snapshot
 )
 
@@ -115,6 +116,8 @@ func conditions() []condition {
 			over: "Stripe answers again, and events that were missed are found"},
 		{name: AlertBackup, lasting: true, find: findFindings(AlertBackup), items: findingItems, tell: tellBackup,
 			over: "the scheduled backup is made again"},
+		{name: AlertDiskFull, lasting: true, find: findDiskFull, items: findingItems, tell: tellDiskFull,
+			over: "there is room on the disk again"},
 		{name: AlertWAL, lasting: true, find: findFindings(AlertWAL), items: findingItems, tell: tellWAL,
 			over: "the -wal file is small again"},
 	}
@@ -182,10 +185,16 @@ func (s *Store) CheckAlerts(ctx context.Context, rules AlertRules) (told []Alert
 		return nil, fmt.Errorf("check alerts: %w", err)
 	}
 	if len(due) > 0 {
-		err = s.w.write(ctx, "tell of alerts", func(t *Tx) error {
-			told = nil
-			return s.tellAlerts(t, due, rules, &told)
-		})
+		tell := func() error {
+			return s.w.write(ctx, "tell of alerts", func(t *Tx) error {
+				told = nil
+				return s.tellAlerts(t, due, rules, &told)
+			})
+		}
+		if err = tell(); err != nil && s.w.fullAt.Load() != 0 && s.spare.release() {
+			s.log.Warn("store: the disk is full; the reserve is let go of, for alerts alone")
+			err = tell()
+		}
 		if err != nil {
 			told = nil
 			failed = append(failed, err)

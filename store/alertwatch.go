@@ -115,6 +115,23 @@ func tellReconcile(f finding) words {
 	}
 }
 
+// findDiskFull finds out whether an event was refused of late for want of room.
+func findDiskFull(s *Store, _ querier, now Time, _ AlertRules) (finding, error) {
+	full := Time(s.w.fullAt.Load())
+	if full == 0 || now-full >= Time(fullFor.Milliseconds()) {
+		return finding{}, nil
+	}
+	return finding{count: 1, things: []thing{{mark: "disk", at: full, detail: "there was no room for an event"}}}, nil
+}
+
+func tellDiskFull(finding) words {
+	return words{
+		summary: "the disk is full: webhooks are answered with 503",
+		next:    "Senders try again for days, Stripe for three: nothing is lost if there is room before that. Free some space; it heals by itself.",
+		many:    "df -h",
+	}
+}
+
 func isAre(n int64, what string) string {
 	if n == 1 {
 		return "1 " + what + " is"

@@ -104,6 +104,7 @@ type Store struct {
 	lock  *fileLock
 	times *timings
 	ready readiness
+	spare reserve
 
 	installed Time // when the file was made; Serve
 }
@@ -153,6 +154,10 @@ func Open(ctx context.Context, o Options) (_ *Store, err error) {
 		}
 		if err := s.releaseClaims(ctx); err != nil {
 			return nil, fmt.Errorf("release old claims in %s: %w", o.Path, err)
+		}
+		s.spare.path = o.Path + ".reserve"
+		if err := s.spare.hold(); err != nil {
+			s.log.Warn("store: no room is kept for the day the disk is full", "err", err)
 		}
 		if err := s.releaseEffects(ctx); err != nil {
 			return nil, fmt.Errorf("release old claims in %s: %w", o.Path, err)

@@ -18,7 +18,7 @@ var Operations = []string{
 // Alerts are the names of alerts: as an operation, "alert.NAME".
 var Alerts = []string{
 	"quarantined", "unlinked", "effect_failed", "effect_stuck", "pending", "oversold", "dispute", "rejects",
-	"undelivered", "silence", "endpoint", "clock", "reconcile", "backup_failed", "wal",
+	"undelivered", "silence", "endpoint", "clock", "reconcile", "backup_failed", "disk_full", "wal",
 }
 
 // Known says what is wrong with a pattern, given the names of the configured
