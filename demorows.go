@@ -14,8 +14,7 @@ import (
 	"paidonce/store"
 )
 
-// demoRows are the rows of the failure table (design.md §8) that this version
-// has. What reconciles and restores comes with the parts that do.
+// demoRows are the rows of the failure table (design.md §8).
 func demoRows(patience *demoPatience) []demoRow {
 	return []demoRow{
 		{Situation: "a bad signature, an altered body, a foreign account", Expected: "refused, no row", run: demoForged},
@@ -25,6 +24,7 @@ func demoRows(patience *demoPatience) []demoRow {
 		{Situation: "a wrong amount, a wrong currency", Expected: "never paid, quarantined", run: demoWrongMoney},
 		{Situation: "the order is edited while it is paid", Expected: "paid by the right amount or not at all", run: demoEdited},
 		{Situation: "an old event after a newer state, both of one second", Expected: "no step back, the same result", run: demoOrderOfArrival},
+		{Situation: "the event never comes", Expected: "reconciliation brings it", run: demoNeverComes},
 		{Situation: "the event comes hours late", Expected: "counted by what it says", run: demoLate},
 		{Situation: "the event comes before its order is registered", Expected: "paid by the registration", run: demoBeforeOrder},
 		{Situation: "the outside call worked, killed before it is recorded", Expected: "the same key again, it happens once", run: demoKilledOutside},
@@ -32,6 +32,7 @@ func demoRows(patience *demoPatience) []demoRow {
 		{Situation: "the database is locked by another program", Expected: "waits, then 200", run: demoLocked},
 		{Situation: "the disk is full", Expected: "503, alive, heals by itself", run: demoDiskFull},
 		{Situation: "kill -9 at any moment, 20 times", Expected: "nothing acknowledged is lost, nothing is done twice", run: demoKills},
+		{Situation: "a restore from last night's backup", Expected: "effects held, the gap fetched, what happened recognised, then released", run: demoRestore},
 	}
 }
 

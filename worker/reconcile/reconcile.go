@@ -70,7 +70,7 @@ type Config struct {
 	Now       func() time.Time
 	Log       *slog.Logger
 	Every     time.Duration // between two runs; 0 is 5 minutes
-	Poll      time.Duration // between two looks for a run that was asked for; 0 is one second
+	Poll      time.Duration // between two looks for a run that was asked for; 0 is 250 ms
 }
 
 const (
@@ -95,7 +95,7 @@ func New(cfg Config) *Reconciler {
 		cfg.Every = defaultEvery
 	}
 	if cfg.Poll == 0 {
-		cfg.Poll = time.Second
+		cfg.Poll = 250 * time.Millisecond
 	}
 	if cfg.Wake == nil {
 		cfg.Wake = func() {}
