@@ -288,7 +288,7 @@ func (s *Store) ReleaseExpired(ctx context.Context) (int, error) {
 	var expired bool
 	err := s.read(ctx, func(q querier) error {
 		var err error
-		expired, err = one(q, `SELECT 1 FROM effects WHERE status = 'sending' AND due_at < ? LIMIT 1`, []any{now}, new(int))
+		expired, err = one(q, `SELECT 1 FROM effects INDEXED BY effects_open WHERE status = 'sending' AND status <> 'done' AND due_at < ? LIMIT 1`, []any{now}, new(int))
 		return err
 	})
 	if err != nil || !expired {
@@ -302,7 +302,7 @@ func (s *Store) ReleaseExpired(ctx context.Context) (int, error) {
 func (s *Store) doubtEffects(ctx context.Context, why string, which func(*Tx) (string, []any)) (n int, err error) {
 	err = s.w.write(ctx, "release effects", func(t *Tx) error {
 		cond, args := which(t)
-		rows, err := t.query(`SELECT id FROM effects WHERE status = 'sending'`+cond+` ORDER BY id`, args...)
+		rows, err := t.query(`SELECT id FROM effects INDEXED BY effects_open WHERE status = 'sending' AND status <> 'done'`+cond+` ORDER BY id`, args...)
 		ids, err := collect(rows, err, func(r *sql.Rows, id *int64) error { return r.Scan(id) })
 		if err != nil {
 			return err

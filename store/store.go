@@ -105,6 +105,7 @@ type Store struct {
 	times *timings
 	ready readiness
 	spare reserve
+	seen  func(query string) // of a test that looks at how each read is answered
 
 	installed Time // when the file was made; Serve
 }
@@ -275,7 +276,7 @@ func (s *Store) read(ctx context.Context, fn func(q querier) error) error {
 		return fmt.Errorf("read: %w", err)
 	}
 	defer func() { _ = tx.Rollback() }() // nothing to keep
-	return fn(snapshot{ctx: ctx, tx: tx})
+	return fn(snapshot{ctx: ctx, tx: tx, seen: s.seen})
 }
 
 // jitter returns d shortened by up to half, so that rows which failed together

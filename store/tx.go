@@ -187,11 +187,15 @@ type querier interface {
 
 // snapshot is one consistent view of the file through the read pool.
 type snapshot struct {
-	ctx context.Context
-	tx  *sql.Tx
+	ctx  context.Context
+	tx   *sql.Tx
+	seen func(query string)
 }
 
 func (s snapshot) query(query string, args ...any) (*sql.Rows, error) {
+	if s.seen != nil {
+		s.seen(query)
+	}
 	return s.tx.QueryContext(s.ctx, query, args...)
 }
 

@@ -13,3 +13,11 @@ CREATE TABLE findings (
 
 -- Effects that have an end and still hold what was sent: what a purge looks at.
 CREATE INDEX effects_purge ON effects (done_at) WHERE status IN ('done', 'canceled') AND length(body) > 0;
+
+-- Lists cost the same at any size, whatever is asked for: what is rare is found
+-- through an index, and not by reading all that is common.
+CREATE INDEX events_side ON events (verdict, id) WHERE verdict IN ('ignored', 'routed', 'stale', 'duplicate');
+CREATE INDEX events_type ON events (type, id);
+CREATE INDEX events_source ON events (source, id);
+CREATE INDEX effects_target ON effects (target, id);
+CREATE INDEX effects_kind ON effects (kind, id);
