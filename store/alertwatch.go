@@ -63,7 +63,7 @@ func tellUndelivered(f finding) words {
 	return words{
 		summary: fmt.Sprintf("%s found at Stripe that no webhook had brought", were(f.count, "event")),
 		next:    "They are worked on already. But the endpoint does not bring all: look at Stripe's dashboard, Developers, Webhooks, whether it is disabled, blocked by a proxy, has another secret, or lacks types of events.",
-		many:    "paidonce doctor",
+		many:    "paidonce reconcile --since 24h --dry-run",
 	}
 }
 
@@ -71,7 +71,7 @@ func tellSilence(f finding) words {
 	return words{
 		summary: "no webhook has come for a day, and Stripe has events",
 		next:    "What Stripe has is fetched every five minutes, so that nothing is lost; it is late. Look at Stripe's dashboard, Developers, Webhooks: the endpoint is disabled, has another address or secret, or a proxy blocks it.",
-		many:    "paidonce doctor",
+		many:    "paidonce reconcile --since 48h --dry-run",
 	}
 }
 
@@ -87,7 +87,7 @@ func tellEndpoint(f finding) words {
 	return words{
 		summary: fmt.Sprintf("%s of the webhook endpoint at Stripe not as this shop needs it", isAre(f.count, "setting")),
 		next:    "Mend it in Stripe's dashboard, Developers, Webhooks. What the endpoint does not bring is fetched every five minutes.",
-		many:    "paidonce doctor",
+		many:    "paidonce reconcile --dry-run",
 	}
 }
 
@@ -95,7 +95,7 @@ func tellClock(f finding) words {
 	return words{
 		summary: "the clock of this machine and Stripe's do not agree",
 		next:    "Beyond five minutes all webhooks are refused as too old. Set the clock: timedatectl set-ntp true.",
-		many:    "paidonce doctor",
+		many:    "timedatectl status",
 	}
 }
 

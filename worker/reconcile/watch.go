@@ -41,8 +41,7 @@ var needed = []string{
 }
 
 // watch looks at what is around the webhooks: the endpoints as Stripe has them,
-// and the clock. A key that may not read endpoints looks at none: the start
-// line and doctor say what it may.
+// and the clock. With a key that may not read endpoints it looks at none.
 func (r *Reconciler) watch(ctx context.Context) {
 	if r.cfg.Watcher == nil || r.cfg.Endpoints == nil {
 		return
