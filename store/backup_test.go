@@ -466,3 +466,31 @@ func TestRestoreOntoALostDisk(t *testing.T) {
 		t.Errorf("what was there is gone: %v", err)
 	}
 }
+
+// TestARefundAfterARestoreIsLookedUpFirst: what is asked again after a restore
+// may have been done before it. Neither the release nor a person's retry sends
+// it blindly.
+func TestARefundAfterARestoreIsLookedUpFirst(t *testing.T) {
+	for _, how := range []string{"release", "retry"} {
+		path, backup, clock := shopAndBackup(t)
+		if _, err := store.Restore(ctx, store.RestoreOptions{Path: path, From: backup, Env: "sandbox", Now: clock.Now}); err != nil {
+			t.Fatal(err)
+		}
+		s := reopen(t, path, clock, fanAll, func(o *store.Options) { o.StripeKey = "sk_test" })
+		e, err := s.RequestRefund(ctx, "", "ORD-1", asks(500, "r-1"))
+		if err != nil || e.Status != "held" {
+			t.Fatalf("asked while held: %s, %v", e.Status, err)
+		}
+		if how == "release" {
+			_, err = s.Release(ctx)
+		} else {
+			_, err = s.RetryEffect(ctx, e.ID)
+		}
+		if err != nil {
+			t.Fatal(err)
+		}
+		if c := storetest.ClaimOne(t, s, store.StripeTarget); !c.LookUp {
+			t.Errorf("%s: it goes out without a look-up", how)
+		}
+	}
+}

@@ -23,11 +23,12 @@ func (s *Store) RetryEffect(ctx context.Context, id string) (EffectDetail, error
 		case e.emptyBody(t):
 			return "", problem(CodeNotRetryable, "effect %s has nothing to send: its template failed, its order was forgotten, or it was purged", id)
 		}
-		was := e.status
+		was, restored := e.status, e.reason == reasonRestored
 		e.dueAt, e.planFrom, e.failures, e.doneAt, e.reason = t.now, 0, 0, 0, ""
 		e.status = "pending"
-		if e.kind == KindStripe && (was == "failed" || was == "held" || was == "unknown") && e.attempts > 0 {
-			// It was tried, and nobody may take for granted that it came to nothing.
+		if e.kind == KindStripe && (was == "failed" || was == "held" || was == "unknown") && (e.attempts > 0 || restored) {
+			// It was tried, here or before a restore, and nobody may take for granted
+			// that it came to nothing.
 			e.status, e.lookUp, e.doubts = "unknown", true, 0
 		}
 		return "was " + was, nil
