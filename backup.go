@@ -32,7 +32,7 @@ is restored from it is held until you say so.`,
 					return err
 				}
 				return a.print(info, func(w *bytes.Buffer) {
-					fmt.Fprintf(w, "%s: %s, %d events, checked\n", clean(info.Path), size(info.Bytes), info.Events)
+					fmt.Fprintf(w, "%s: %s, %s, checked\n", clean(info.Path), size(info.Bytes), counted(info.Events, "event"))
 				})
 			})
 		},
@@ -63,6 +63,14 @@ func (a *app) pagesCopied() (tell func(done, total int), end func()) {
 			fmt.Fprintln(a.stderr, text)
 		}
 	}, t.end
+}
+
+// counted is "1 event" or "2 events".
+func counted(n int64, word string) string {
+	if n != 1 {
+		word += "s"
+	}
+	return fmt.Sprintf("%d %s", n, word)
 }
 
 // size is a number of bytes for a person.

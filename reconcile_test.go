@@ -96,7 +96,7 @@ func TestBackupRestorePurgeAtTheCommandLine(t *testing.T) {
 	w := newShop(t)
 	w.env["STRIPE_WEBHOOK_SECRET"] = "whsec_test"
 	w.sellA1()
-	wantParts(t, "backup", w.must("backup", "night.db"), "night.db: ", " 1 events, checked")
+	wantParts(t, "backup", w.must("backup", "night.db"), "night.db: ", " 1 event, checked")
 	if exit, _, stderr := w.run("backup", defaultDB); exit != 1 || !strings.Contains(stderr, "the service's own") {
 		t.Errorf("backup onto itself: exit %d, %s", exit, stderr)
 	}

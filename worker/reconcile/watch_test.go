@@ -1,6 +1,7 @@
 package reconcile
 
 import (
+	"context"
 	"strings"
 	"testing"
 	"time"
@@ -76,5 +77,50 @@ func TestTypeListsAreAsFewAsTheyCanBe(t *testing.T) {
 	}
 	if got := typeLists([]string{"a.b", "*"}); len(got) != 1 || got[0][0] != "*" {
 		t.Errorf("%v", got)
+	}
+}
+
+// accounts is a Store that knows connected accounts, and a Stripe that knows
+// whose the key is.
+type accounts struct {
+	Store
+	Stripe
+	connected []string
+	own       string
+}
+
+func (a accounts) ConnectedAccounts(context.Context, string) ([]string, error) {
+	return a.connected, nil
+}
+func (a accounts) AccountID(context.Context) (string, error) { return a.own, nil }
+
+// TestWhichAccountsAreRead: one source is the key's own account; "*" brings the
+// connected accounts that were heard of, each in its own tenant and scope; of
+// several accounts the key's own is read without Stripe-Account.
+func TestWhichAccountsAreRead(t *testing.T) {
+	for _, tt := range []struct {
+		name      string
+		sources   []Source
+		connected []string
+		want      string
+	}{
+		{"one", []Source{{Name: "stripe", Account: "acct_1", Scope: "stripe:acct_1:test"}}, nil, "stripe  stripe:acct_1:test main"},
+		{"connect", []Source{{Name: "stripe", Account: "*", Scope: "stripe:self:test"}}, []string{"acct_2", "acct_3"},
+			"stripe  stripe:self:test main, stripe acct_2 stripe:acct_2:test acct_2, stripe acct_3 stripe:acct_3:test acct_3"},
+		{"several", []Source{{Name: "a", Account: "acct_1", Scope: "stripe:acct_1:test"}, {Name: "b", Account: "acct_2", Scope: "stripe:acct_2:test"}}, nil,
+			"a acct_1 stripe:acct_1:test main, b  stripe:acct_2:test main"},
+	} {
+		a := accounts{connected: tt.connected, own: "acct_2"}
+		got, err := New(Config{Store: a, Stripe: a, Sources: tt.sources}).sources(t.Context())
+		if err != nil {
+			t.Fatal(err)
+		}
+		var said []string
+		for _, s := range got {
+			said = append(said, s.Name+" "+s.Account+" "+s.Scope+" "+s.Tenant)
+		}
+		if text := strings.Join(said, ", "); text != tt.want {
+			t.Errorf("%s:\n  %s\nwant\n  %s", tt.name, text, tt.want)
+		}
 	}
 }
