@@ -3,8 +3,10 @@ package reconcile_test
 import (
 	"context"
 	"errors"
+	"fmt"
 	"io"
 	"log/slog"
+	"math/rand/v2"
 	"net/http/httptest"
 	"strings"
 	"testing"
@@ -61,10 +63,36 @@ func (t *tap) Fetch(ctx context.Context, account string, kind payment.Kind, id s
 	return o, err
 }
 
-func newShop(t *testing.T, change ...func(*store.Options)) *shop {
+func newShop(t *testing.T) *shop {
 	t.Helper()
-	s, clock := storetest.Open(t, append([]func(*store.Options){func(o *store.Options) { o.StripeKey = "sk_test" }}, change...)...)
-	fake := stripefake.NewServer(stripefake.ServerConfig{Now: clock.Now, Key: "sk_test_fake", Config: stripefake.Config{Seed: 3}})
+	x := newShopAt(t, stripefake.ServerConfig{Config: stripefake.Config{Seed: 3}}, storetest.NewClock())
+	x.clock.Advance(time.Hour) // after the installation
+	return x
+}
+
+// newShopAt is a shop that is installed at the time of its clock, beside a Stripe
+// with an account of its own, if it has one.
+func newShopAt(t *testing.T, stripe stripefake.ServerConfig, clock *storetest.Clock) *shop {
+	t.Helper()
+	o := storetest.Options(t.TempDir(), clock)
+	o.StripeKey, o.StockReturn = "sk_test", true
+	s, err := store.Open(t.Context(), o)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		if !t.Failed() {
+			storetest.Check(t, s)
+		}
+		if err := s.Close(); err != nil {
+			t.Error(err)
+		}
+	})
+	stripe.Key = "sk_test_fake"
+	if stripe.Account == nil {
+		stripe.Now = clock.Now
+	}
+	fake := stripefake.NewServer(stripe)
 	server := httptest.NewServer(fake)
 	t.Cleanup(func() {
 		fake.Close()
@@ -92,7 +120,6 @@ func newShop(t *testing.T, change ...func(*store.Options)) *shop {
 	x.cfg = reconcile.Config{Store: s, Stripe: x.stripe, Wake: w.Wake, Now: clock.Now, Log: quiet,
 		Sources: []reconcile.Source{{Name: "stripe", Account: "self", Scope: "stripe:self:test"}}}
 	x.Reconciler = reconcile.New(x.cfg)
-	clock.Advance(time.Hour) // after the installation
 	return x
 }
 
@@ -480,4 +507,77 @@ func TestLoopTakesRequestsAndEnds(t *testing.T) {
 	if err := <-ended; err != nil {
 		t.Error(err)
 	}
+}
+
+// TestAnyLifeIsFoundWhole: random lives of orders at Stripe, of whose events half
+// get lost. After one reconciliation each order is what it is in a shop that lost
+// nothing, and so are the books; a second one finds nothing.
+func TestAnyLifeIsFoundWhole(t *testing.T) {
+	lives := 30
+	if testing.Short() {
+		lives = 3
+	}
+	for seed := range uint64(lives) {
+		t.Run(fmt.Sprint(seed), func(t *testing.T) {
+			draw := func() stripefake.Life {
+				return stripefake.DrawLife(rand.New(rand.NewPCG(seed, 0x11fe)), stripefake.LifeOptions{Seed: seed})
+			}
+			whole, lossy := liveLife(t, draw(), 0, seed), liveLife(t, draw(), 0.5, seed)
+			if whole != lossy {
+				t.Errorf("with loss\n%s\nwithout\n%s", lossy, whole)
+			}
+		})
+	}
+}
+
+// liveLife delivers a life's events but for those that get lost, reconciles, and
+// tells what became of the orders and the books.
+func liveLife(t *testing.T, life stripefake.Life, loss float64, seed uint64) string {
+	t.Helper()
+	clock := storetest.NewClock()
+	clock.Advance(time.Unix(life.World.Start-3600, 0).Sub(clock.Now()))
+	x := newShopAt(t, stripefake.ServerConfig{Account: life.Account}, clock)
+	for _, o := range life.Orders {
+		if o.Unregistered {
+			continue
+		}
+		storetest.Register(t, x.Store, o.ID, o.Total, o.Currency, func(n *store.NewOrder) {
+			n.AmountPolicy, n.AllowDiscount, n.Refs = &o.Policy, &o.AllowDiscount, o.Refs
+			if o.PaymentIntent != "" {
+				n.PaymentIntent = &o.PaymentIntent
+			}
+		})
+	}
+	clock.Advance(time.Unix(life.Account.Now()+60, 0).Sub(clock.Now()))
+	x.do(t, func(a *stripefake.Account) error { // what would expire at the first call
+		a.ExpireDue()
+		return nil
+	})
+	dice := rand.New(rand.NewPCG(seed, 7))
+	for _, e := range x.fake.Events() {
+		if dice.Float64() >= loss {
+			if _, err := x.AddEvent(t.Context(), storetest.NewEvent(string(e.Body(1)))); err != nil {
+				t.Fatal(err)
+			}
+		}
+	}
+	x.cfg.Wake()
+	x.once(t)
+	if again := x.once(t); !again.Agrees() {
+		t.Errorf("loss %g: the second run: %s; %+v", loss, again.Summary, again.Differences)
+	}
+	var told strings.Builder
+	for _, o := range life.Orders {
+		if o.Unregistered {
+			continue
+		}
+		d := x.order(t, o.ID)
+		fmt.Fprintln(&told, d.ID, d.Status, d.ReceivedMinor, d.RefundedMinor, d.RefundPendingMinor, d.ChargedBackMinor, d.SuspenseMinor, d.Attention)
+	}
+	books, err := x.Books(t.Context(), 0, 0)
+	if err != nil {
+		t.Fatal(err)
+	}
+	fmt.Fprintf(&told, "%+v", books.Closing)
+	return told.String()
 }
