@@ -223,3 +223,65 @@ func (s *lossyShop) quiet(ctx context.Context, t *testing.T) {
 		}
 	}
 }
+
+// TestAKillOnAnyPageLosesNothing: nothing is delivered at all, and the service is
+// killed while Stripe answers each page in turn. In the end every order is paid,
+// once.
+func TestAKillOnAnyPageLosesNothing(t *testing.T) {
+	orders := 70
+	if testing.Short() {
+		orders = 40
+	}
+	ctx, s := newLossyShop(t, func(stripefake.DeliveryRequest) bool { return true })
+	for i := range orders {
+		s.payOne(ctx, t, i)
+	}
+	kills := 0
+	for page := 1; page <= 4; page++ {
+		killed := make(chan struct{})
+		hold := make(chan struct{})
+		s.fake.FaultNext("GET /v1/events", stripefake.Fault{}, stripefake.Fault{WaitAfter: hold, OnWait: func() {
+			go func() {
+				s.kill()
+				close(killed)
+			}()
+		}})
+		if err := s.askForRun(ctx, t); err != nil {
+			t.Fatal(err)
+		}
+		select {
+		case <-killed:
+			kills++
+		case <-time.After(20 * time.Second):
+			t.Fatal("no second page was asked for")
+		}
+		close(hold)
+		s.fake.Fault(nil)
+		if err := s.start(ctx, demoChild{}); err != nil {
+			t.Fatal(err)
+		}
+	}
+	s.reconcile(ctx, t)
+	s.quiet(ctx, t)
+	for i := range orders {
+		if o := s.detail(ctx, t, fmt.Sprintf("R-%d", i)); o.Status != "paid" || o.ReceivedMinor != 1000+int64(i) {
+			t.Errorf("%s is %s, received %d", o.ID, o.Status, o.ReceivedMinor)
+		}
+	}
+	if r := s.reconcile(ctx, t); !r.Agrees() {
+		t.Errorf("in the end: %s; %+v", r.Summary, r.Differences)
+	}
+	t.Logf("%d kills", kills)
+	checkFile(t, s.demo, nil)
+}
+
+// askForRun asks for a run, as a command does, and does not wait for it.
+func (s *lossyShop) askForRun(ctx context.Context, t *testing.T) error {
+	t.Helper()
+	var err error
+	s.beside(ctx, t, func(st *store.Store) error {
+		_, err = st.RequestRun(ctx, 0, "cli")
+		return nil
+	})
+	return err
+}
