@@ -109,6 +109,7 @@ func (a *app) commands() *cobra.Command {
 		a.restoreCommand(),
 		a.purgeCommand(),
 		a.statsCommand(),
+		a.doctorCommand(),
 		a.versionCommand(),
 	)
 }

@@ -343,7 +343,7 @@ func TestEveryConditionBeginsAndEnds(t *testing.T) {
 			},
 			summary: "The last 5 deliveries of source stripe were refused, and none accepted between them.",
 			item:    store.AlertItem{Text: "source stripe: signature mismatch"},
-			command: "paidonce stats",
+			command: "paidonce doctor",
 			end: func(t *testing.T, s *store.Store, _ *storetest.Clock) {
 				wantTold(t, s, rules, "after a start: nothing was refused yet, and nothing accepted")
 			},

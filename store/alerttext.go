@@ -112,7 +112,7 @@ func tellRejects(f finding) words {
 	return words{
 		summary: fmt.Sprintf("the last %d deliveries%s were refused, and none accepted between them", f.count, source),
 		next:    "Senders give up after some days, Stripe after three: what they send until then is lost unless it is fetched or sent again. If they are the sender's own, its secret or its URL is wrong; if they are a stranger's, nothing is.",
-		many:    "paidonce stats",
+		many:    "paidonce doctor",
 	}
 }
 

@@ -87,7 +87,7 @@ func tellEndpoint(f finding) words {
 	return words{
 		summary: fmt.Sprintf("%s of the webhook endpoint at Stripe not as this shop needs it", isAre(f.count, "setting")),
 		next:    "Mend it in Stripe's dashboard, Developers, Webhooks. What the endpoint does not bring is fetched every five minutes.",
-		many:    "paidonce reconcile --dry-run",
+		many:    "paidonce doctor",
 	}
 }
 
@@ -95,7 +95,7 @@ func tellClock(f finding) words {
 	return words{
 		summary: "the clock of this machine and Stripe's do not agree",
 		next:    "Beyond five minutes all webhooks are refused as too old. Set the clock: timedatectl set-ntp true.",
-		many:    "timedatectl status",
+		many:    "paidonce doctor",
 	}
 }
 

@@ -51,10 +51,10 @@ func (r *Reconciler) watch(ctx context.Context) {
 		r.cfg.Log.DebugContext(ctx, "reconcile: endpoints not read", "err", err)
 		return
 	}
-	r.find(ctx, store.AlertClock, clockFindings(r.cfg.Now(), date))
+	r.find(ctx, store.AlertClock, ClockFindings(r.cfg.Now(), date))
 	var found []store.Finding
 	for _, src := range r.cfg.Sources {
-		found = append(found, endpointFindings(src, endpoints)...)
+		found = append(found, EndpointFindings(src, endpoints)...)
 	}
 	r.find(ctx, store.AlertEndpoint, found)
 }
@@ -68,7 +68,9 @@ func (r *Reconciler) find(ctx context.Context, name string, found []store.Findin
 	}
 }
 
-func clockFindings(now time.Time, date store.Time) []store.Finding {
+// ClockFindings says how far this machine's clock is from Stripe's, if it is too
+// far; date 0 is unknown.
+func ClockFindings(now time.Time, date store.Time) []store.Finding {
 	if date == 0 {
 		return nil
 	}
@@ -93,10 +95,10 @@ func clockStep(off time.Duration) string {
 	return strings.TrimSuffix(strings.TrimSuffix(step.String(), "0s"), "0m")
 }
 
-// endpointFindings says what is wrong with the endpoints that lead to a source:
+// EndpointFindings says what is wrong with the endpoints that lead to a source:
 // those whose address ends with its path. Several are fine: one event through
 // both is one row.
-func endpointFindings(src Source, endpoints []stripeapi.Endpoint) []store.Finding {
+func EndpointFindings(src Source, endpoints []stripeapi.Endpoint) []store.Finding {
 	var found []store.Finding
 	leading := 0
 	for _, e := range endpoints {

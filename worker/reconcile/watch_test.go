@@ -36,7 +36,7 @@ func TestWhatIsWrongWithAnEndpoint(t *testing.T) {
 		{"none, in a sandbox", false, nil, ""},
 	} {
 		var texts []string
-		for _, f := range endpointFindings(Source{Name: "stripe", Live: tt.live}, tt.endpoints) {
+		for _, f := range EndpointFindings(Source{Name: "stripe", Live: tt.live}, tt.endpoints) {
 			texts = append(texts, f.Text)
 		}
 		got := strings.Join(texts, "; ")
@@ -53,7 +53,7 @@ func TestWhenAClockIsOff(t *testing.T) {
 		90 * time.Second: "more than 1m ahead of", -90 * time.Second: "more than 1m behind",
 		-7 * time.Minute: "more than 5m behind", 30 * time.Hour: "more than 24h ahead of",
 	} {
-		found := clockFindings(stripe.Add(off), store.At(stripe))
+		found := ClockFindings(stripe.Add(off), store.At(stripe))
 		got := ""
 		if len(found) > 0 {
 			got = found[0].Text
@@ -62,7 +62,7 @@ func TestWhenAClockIsOff(t *testing.T) {
 			t.Errorf("%s: %q; want %q", off, got, want)
 		}
 	}
-	if found := clockFindings(stripe, 0); found != nil {
+	if found := ClockFindings(stripe, 0); found != nil {
 		t.Errorf("without a date: %v", found)
 	}
 }
