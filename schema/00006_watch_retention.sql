@@ -18,6 +18,6 @@ CREATE INDEX effects_purge ON effects (done_at) WHERE status IN ('done', 'cancel
 -- through an index, and not by reading all that is common.
 CREATE INDEX events_side ON events (verdict, id) WHERE verdict IN ('ignored', 'routed', 'stale', 'duplicate');
 CREATE INDEX events_type ON events (type, id);
-CREATE INDEX events_source ON events (source, id);
+CREATE INDEX events_other ON events (source, id) WHERE source_scope NOT GLOB 'stripe:*';
 CREATE INDEX effects_target ON effects (target, id);
 CREATE INDEX effects_kind ON effects (kind, id);

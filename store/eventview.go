@@ -114,6 +114,17 @@ func (s *Store) ListEvents(ctx context.Context, f EventFilter) (Page[Event], err
 			}
 			where, args = append(where, "e.order_id = ?"), append(args, row)
 		}
+		if f.Source != "" {
+			// Most events are Stripe's, and have no index for this: it would cost
+			// each accept, for a list that ends after a page anyway.
+			var scope string
+			if _, err := one(q, `SELECT value FROM meta WHERE key = 'scope:' || ?`, []any{f.Source}, &scope); err != nil {
+				return err
+			}
+			if !strings.HasPrefix(scope, "stripe:") {
+				where = append(where, "e.source_scope NOT GLOB 'stripe:*'")
+			}
+		}
 		rows, err := q.query(`SELECT `+eventColumns+eventTables+`WHERE `+strings.Join(where, " AND ")+` ORDER BY e.id DESC LIMIT ?`, append(args, limit+1)...)
 		found, err := collect(rows, err, scanEvent)
 		if err != nil {
