@@ -23,8 +23,9 @@ const (
 	checkupFirst = time.Hour
 	checkupMost  = 24 * time.Hour
 	// checkupTries is after how many looks an object that will not move is left
-	// alone, some four weeks; money on its way never is.
-	checkupTries = 30
+	// alone, about a week: most are checkouts that nobody finished, and what comes
+	// of one after all is an event. Refunds and disputes are never left alone.
+	checkupTries = 10
 	// unlinkedFor is for how long a session is looked for that names an order
 	// for unlinked money.
 	unlinkedFor = 72 * time.Hour
@@ -213,6 +214,9 @@ func (c *Checkup) findVersion(q querier) error {
 // has changed since the checkup was chosen: then nobody knows which is the
 // newer (design.md §5, Merge). run is noted on what differs.
 func (s *Store) TakeCopy(ctx context.Context, run int64, c Checkup, o ObjectCopy) (Compared, error) {
+	if err := s.roomToTake(); err != nil {
+		return "", err
+	}
 	result := ComparedEqual
 	err := s.w.write(ctx, "check "+c.Object, func(t *Tx) error {
 		result = ComparedEqual
@@ -278,6 +282,8 @@ func compareCopy(q querier, c Checkup, o ObjectCopy) (Difference, NewEvent, Comp
 		}
 	} else if c.Version != 0 && o.ID == c.Object {
 		return Difference{}, NewEvent{}, ComparedMoved, nil
+	} else if ev.Fact.Idle() {
+		return Difference{}, NewEvent{}, ComparedEqual, nil // a checkout that nobody has begun to pay
 	}
 	if d.Order == "" {
 		if _, err := one(q, `SELECT o.order_id FROM refs r JOIN orders o ON o.id = r.order_id WHERE r.object_id = ?`, []any{o.ID}, &d.Order); err != nil {

@@ -30,9 +30,8 @@ func (s *Store) AddEvent(ctx context.Context, e NewEvent) (Added, error) {
 	if e.Body == nil {
 		e.Body = []byte{} // an empty body is a body; NULL would be none
 	}
-	if s.spare.closed(s.opt.Now()) {
-		s.w.fullAt.Store(int64(At(s.opt.Now())))
-		return Added{}, fmt.Errorf("add event: the disk is full: %w", errUnavailable)
+	if err := s.roomToTake(); err != nil {
+		return Added{}, fmt.Errorf("add event: %w", err)
 	}
 	var added Added
 	err := s.w.writePlain(ctx, "add event", func(t *Tx) error {

@@ -2,6 +2,7 @@ package store
 
 import (
 	"errors"
+	"fmt"
 	"os"
 	"sync"
 	"time"
@@ -67,4 +68,13 @@ func (r *reserve) closed(now time.Time) bool {
 	r.tried = now
 	r.gone = r.hold() != nil
 	return r.gone
+}
+
+// roomToTake refuses to take anything in while what room there is, is for alerts.
+func (s *Store) roomToTake() error {
+	if !s.spare.closed(s.opt.Now()) {
+		return nil
+	}
+	s.w.fullAt.Store(int64(At(s.opt.Now())))
+	return fmt.Errorf("the disk is full: %w", errUnavailable)
 }

@@ -11,6 +11,9 @@ import (
 // are left as they are: what Stripe lists is no delivery. It returns the sweep
 // as it stands now, and whether it is through.
 func (s *Store) TakePage(ctx context.Context, run int64, w Sweep, p EventPage) (Sweep, bool, error) {
+	if err := s.roomToTake(); err != nil {
+		return w, false, err
+	}
 	next, done := w, !p.More
 	err := s.w.write(ctx, "take in a page of events", func(t *Tx) error {
 		next = w

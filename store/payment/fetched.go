@@ -60,6 +60,18 @@ func (f Fact) Unfinished() bool {
 	return false
 }
 
+// Idle reports whether nothing has happened to the object yet: an open session,
+// an intent that waits for a way to pay and has seen none fail.
+func (f Fact) Idle() bool {
+	switch f.Kind {
+	case KindSession:
+		return f.Snapshot.Status == "open"
+	case KindPaymentIntent:
+		return (f.Snapshot.Status == intentNeedsMethod || f.Snapshot.Status == intentNeedsConfirmation) && !f.Snapshot.Failed
+	}
+	return false
+}
+
 // Tied reports whether two statements about one object cannot be ranked: they
 // differ, and only their events' ids decided which one stands.
 func Tied(a, b Fact) bool {

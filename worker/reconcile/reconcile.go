@@ -150,6 +150,9 @@ func (r *Reconciler) Run(stop, work context.Context) error {
 			failures, reached = 0, r.cfg.Now()
 			r.find(ctx, store.AlertReconcile, nil)
 			r.watch(ctx)
+			if r.cfg.Now().Sub(report.Until.Std()) >= r.cfg.Every {
+				rest = 0 // it went on with one of long ago, or took long: there is more
+			}
 			r.tell(ctx, report)
 		}
 		due = r.cfg.Now().Add(rest)

@@ -484,6 +484,67 @@ func TestAskedForRunsComeFirst(t *testing.T) {
 	}
 }
 
+// TestAnOpenCheckoutIsNoDifference: a person asks while a buyer has a checkout
+// open. Nothing was missed, and nothing is told.
+func TestAnOpenCheckoutIsNoDifference(t *testing.T) {
+	x := newShop(t)
+	var session, intent string
+	x.do(t, func(a *stripefake.Account) error {
+		s, err := a.OpenSession(stripefake.SessionParams{Pricing: stripefake.Pricing{Subtotal: 700}, Currency: "eur"})
+		if err != nil {
+			return err
+		}
+		pi, err := a.CreateIntent(stripefake.IntentParams{Amount: 700, Currency: "eur", Method: stripefake.Debit})
+		session, intent = s.ID, pi.ID
+		return err
+	})
+	x.register(t, "A", intent, 700)
+	storetest.Register(t, x.Store, "B", 700, "eur", func(n *store.NewOrder) { n.Refs = []string{session} })
+	if _, err := x.RequestRun(t.Context(), 0, "cli"); err != nil {
+		t.Fatal(err)
+	}
+	if r := x.once(t); !r.Agrees() || r.ObjectsChecked != 2 {
+		t.Errorf("%s; %d objects checked; %+v", r.Summary, r.ObjectsChecked, r.Differences)
+	}
+	if got := x.order(t, "B"); got.Status != payment.StatusAwaitingPayment {
+		t.Errorf("B is %s", got.Status)
+	}
+}
+
+// TestARunOfLongAgoIsFollowedAtOnce: what a restored backup was in the middle of
+// ends first, and the time since is read without waiting.
+func TestARunOfLongAgoIsFollowedAtOnce(t *testing.T) {
+	x := newShop(t)
+	ctx, cancel := context.WithCancel(t.Context())
+	x.stripe.cutAt, x.stripe.cut = 1, cancel
+	if _, err := x.Once(ctx, store.RunRequest{Reason: store.RunScheduled}); err == nil {
+		t.Fatal("it was not cut off")
+	}
+	x.clock.Advance(10 * time.Hour)
+	x.makePayments(t, 1)
+	cfg := x.cfg
+	cfg.Poll = 5 * time.Millisecond
+	stop, end := context.WithCancel(t.Context())
+	ended := make(chan error, 1)
+	go func() { ended <- reconcile.New(cfg).Run(stop, context.Background()) }()
+	for {
+		reports, err := x.Reports(t.Context(), 1)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if len(reports) == 1 && reports[0].ID == 2 && reports[0].State == "done" {
+			if reports[0].EventsNew == 0 {
+				t.Error("the second run found nothing")
+			}
+			break
+		}
+	}
+	end()
+	if err := <-ended; err != nil {
+		t.Error(err)
+	}
+}
+
 // TestLoopTakesRequestsAndEnds: the loop runs at start, takes a request, and
 // ends with stop.
 func TestLoopTakesRequestsAndEnds(t *testing.T) {
